@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+// The heap's public face: who may do what, and which way a request goes. [alloc.heap]
+// Owner only, but for what heap.h says.
+#include <ebb/alloc/heap.h>
+
+#include <algorithm>
+#include <utility>
+
+#include <ebb/alloc/check.h>
+
+#include "heap_impl.h"
+#include "pool_core.h"
+
+namespace ebb::inline v0 {
+
+using detail::HeapRecord;
+
+Heap::Heap(std::unique_ptr<Impl> impl) noexcept : impl_(std::move(impl)) {}
+
+Heap::~Heap() = default;
+
+Block Heap::try_allocate(Bytes bytes, Align align, Stream stream) noexcept {
+  EBB_ASSERT(is_mine());
+  return impl_->take(bytes, align, stream);
+}
+
+void Heap::deallocate(Block block) noexcept {
+  auto& record = static_cast<HeapRecord&>(*block.record);
+  EBB_ASSERT(record.top != nullptr);  // else freed twice
+  record.top = nullptr;
+  if (impl_->is_mine()) {
+    impl_->give(record);
+  } else {
+    impl_->give_foreign(record);
+  }
+}
+
+Block Heap::try_allocate_at(void* address, Bytes bytes) noexcept {
+  EBB_ASSERT(is_mine());
+  const std::size_t granule = impl_->space.granule();
+  if (reinterpret_cast<std::uintptr_t>(address) % granule != 0 ||
+      bytes.count() > HeapRecord::bytes_max) {
+    return {};
+  }
+  const std::size_t size = std::max(detail::round_up(bytes.count(), granule), granule);
+  HeapRecord* record = impl_->space.take_at(static_cast<std::byte*>(address), size);
+  if (record == nullptr) {
+    return {};
+  }
+  return impl_->hand_out(*record, bytes, Align{granule}, Stream{impl_->pool.source.device(), 0});
+}
+
+bool Heap::is_free(Range range) const noexcept {
+  EBB_ASSERT(is_mine());
+  return impl_->space.is_free(range.begin, range.bytes.count());
+}
+
+OutOfMemoryInfo Heap::explain(Bytes asked) const {
+  const MemoryStats now = stats();
+  OutOfMemoryInfo info;
+  info.asked = asked;
+  info.limit = impl_->pool.options.limit;
+  info.live = now.live;
+  info.cached = Bytes{now.reserved.count() - std::min(now.reserved.count(), now.live.count())};
+  info.largest_hole = Bytes{impl_->space.largest_hole()};
+  info.resource = name();
+  return info;
+}
+
+const char* Heap::name() const noexcept { return impl_->pool.options.name.c_str(); }
+
+Cell* Heap::take_cell() noexcept {
+  EBB_ASSERT(is_mine());
+  return impl_->cells.take();
+}
+
+void Heap::give_cell(Cell* cell) noexcept {
+  if (impl_->is_mine()) {
+    impl_->cells.give(cell);
+  } else {
+    impl_->give_foreign(*cell);
+  }
+}
+
+void Heap::drain() noexcept {
+  EBB_ASSERT(is_mine());
+  impl_->drain();
+}
+
+Bytes Heap::trim() noexcept {
+  EBB_ASSERT(is_mine());
+  impl_->drain();
+  return Bytes{impl_->trim()};
+}
+
+MemoryStats Heap::stats() const noexcept { return impl_->counters.snapshot(); }
+
+bool Heap::is_mine() const noexcept { return impl_->is_mine(); }
+
+}  // namespace ebb::inline v0

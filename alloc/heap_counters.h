@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+// The figures of one heap. Written by the heap's owner only, read by any thread.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include <ebb/alloc/stats.h>
+
+namespace ebb::inline v0::detail {
+
+// One writer, so load and store instead of a read-modify-write; readers see some recent value.
+class Counter {
+ public:
+  void add(std::uint64_t n) noexcept { set(get() + n); }
+  void sub(std::uint64_t n) noexcept { set(get() - n); }
+  void raise_to(std::uint64_t n) noexcept {
+    if (n > get()) {
+      set(n);
+    }
+  }
+  std::uint64_t get() const noexcept { return value_.load(std::memory_order_relaxed); }
+
+ private:
+  void set(std::uint64_t n) noexcept { value_.store(n, std::memory_order_relaxed); }
+
+  std::atomic<std::uint64_t> value_{0};
+};
+
+struct HeapCounters {
+  Counter live;
+  Counter live_peak;
+  Counter reserved;
+  Counter reserved_peak;
+  Counter blocks_live;
+  Counter allocations;
+  Counter foreign_frees;
+  Counter source_calls;
+
+  void count_block(std::uint64_t bytes) noexcept {
+    live.add(bytes);
+    live_peak.raise_to(live.get());
+    blocks_live.add(1);
+    allocations.add(1);
+  }
+  void uncount_block(std::uint64_t bytes) noexcept {
+    live.sub(bytes);
+    blocks_live.sub(1);
+  }
+  void count_reserved(std::uint64_t bytes) noexcept {
+    reserved.add(bytes);
+    reserved_peak.raise_to(reserved.get());
+  }
+
+  MemoryStats snapshot() const noexcept {
+    MemoryStats stats;
+    stats.live = Bytes{live.get()};
+    stats.live_peak = Bytes{live_peak.get()};
+    stats.reserved = Bytes{reserved.get()};
+    stats.reserved_peak = Bytes{reserved_peak.get()};
+    stats.blocks_live = blocks_live.get();
+    stats.allocations = allocations.get();
+    stats.foreign_frees = foreign_frees.get();
+    stats.source_calls = source_calls.get();
+    stats.heaps = 1;
+    return stats;
+  }
+};
+
+}  // namespace ebb::inline v0::detail

@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: Apache-2.0
+// The way of a request through slabs, holes and growth, and back. Owner only. [alloc.heap]
+#include "heap_impl.h"
+
+#include <pthread.h>
+
+#include <algorithm>
+#include <cstdlib>
+
+#include <ebb/alloc/check.h>
+
+#include "poison.h"
+#include "pool_core.h"
+
+namespace ebb::inline v0 {
+
+using detail::HeapRecord;
+using detail::RecordKind;
+using detail::round_up;
+using detail::slab_bytes;
+using detail::slot_bytes_max;
+
+namespace {
+
+constexpr std::size_t reservation_max = std::size_t{64} << 30;
+constexpr std::size_t align_max = std::size_t{1} << 40;
+
+}  // namespace
+
+Heap::Impl::Impl(Heap& self, PoolCore& core) noexcept
+    : heap(self),
+      pool(core),
+      meta(*core.options.records, counters),
+      space(core.source, meta, core.budget, counters,
+            std::min(core.options.reservation.count(), reservation_max)),
+      slabs(meta),
+      cells(meta, core.options.construct_cell) {}
+
+Heap::Impl::~Impl() { EBB_ASSERT_VALID(*this); }
+
+Block Heap::Impl::take(Bytes bytes, Align align, Stream stream) noexcept {
+  // Relaxed: only a hint. drain() does the acquire.
+  if (freed_.load(std::memory_order_relaxed) != nullptr) {
+    drain();
+  }
+  const std::size_t granule = space.granule();
+  if (bytes.count() > HeapRecord::bytes_max || align.value() > align_max) {
+    return {};
+  }
+  HeapRecord* record;
+  if (pool.options.bypass && space.on_host()) {
+    record = take_direct(bytes.count(), std::max(align.value(), granule));
+  } else {
+    // Zero bytes get an address of their own as well.
+    const std::size_t size = std::max(round_up(bytes.count(), granule), granule);
+    record = size <= slot_bytes_max && align.value() <= granule
+                 ? take_slot(size)
+                 : take_range(size, std::max(align.value(), granule));
+  }
+  if (record == nullptr) {
+    return {};
+  }
+  return hand_out(*record, bytes, align, stream);
+}
+
+Block Heap::Impl::hand_out(HeapRecord& record, Bytes bytes, Align align, Stream stream) noexcept {
+  record.bytes = bytes;
+  record.align = align;
+  record.stream = stream;
+  record.top = &heap;
+  if (space.on_host() && record.kind() != RecordKind::direct) {
+    detail::unpoison(record.data, bytes.count());
+  }
+  counters.count_block(record.size);
+  check_now_and_then();
+  return record.block();
+}
+
+void Heap::Impl::give(HeapRecord& record) noexcept {
+  counters.uncount_block(record.size);
+  switch (record.kind()) {
+    case RecordKind::slot: {
+      detail::poison(record.data, record.size);
+      HeapRecord* range = slabs.give(record);
+      record.set_kind(RecordKind::spare);
+      space.records().give(&record);
+      if (range != nullptr) {
+        space.give(*range);
+      }
+      break;
+    }
+    case RecordKind::block:
+      if (space.on_host()) {
+        detail::poison(record.data, record.size);
+      }
+      space.give(record);
+      break;
+    case RecordKind::direct:
+      give_direct(record);
+      break;
+    default:
+      EBB_ASSERT(record.kind() == RecordKind::block);  // freed twice, or never handed out
+  }
+  check_now_and_then();
+}
+
+HeapRecord* Heap::Impl::take_slot(std::size_t size) noexcept {
+  const std::uint32_t size_class = detail::SlabSet::class_of(size);
+  if (!slabs.has_room(size_class)) [[unlikely]] {
+    drain();
+    if (!slabs.has_room(size_class)) {
+      HeapRecord* range = slabs.ensure() ? take_range(slab_bytes, space.granule()) : nullptr;
+      if (range == nullptr) {
+        return nullptr;
+      }
+      // The search may have made room by draining, but a spare slab must not be overwritten.
+      if (slabs.has_room(size_class)) {
+        space.give(*range);
+      } else {
+        slabs.add(*range, size_class);
+      }
+    }
+  }
+  if (!space.records().ensure(1)) {
+    return nullptr;
+  }
+  HeapRecord* record = space.records().take();
+  record->size = size;
+  slabs.take(size_class, *record);
+  return record;
+}
+
+HeapRecord* Heap::Impl::take_range(std::size_t size, std::size_t align) noexcept {
+  HeapRecord* record = space.take(size, align);
+  return record != nullptr ? record : take_range_slowly(size, align);
+}
+
+// Growing comes last: first what other threads have freed, then slabs kept for later, then growth;
+// before a refusal idle pages here and in parked heaps are given back, which may make room in the
+// budget.
+HeapRecord* Heap::Impl::take_range_slowly(std::size_t size, std::size_t align) noexcept {
+  HeapRecord* record = nullptr;
+  if (drain() && (record = space.take(size, align)) != nullptr) {
+    return record;
+  }
+  if (release_spare_slabs() && (record = space.take(size, align)) != nullptr) {
+    return record;
+  }
+  if ((record = space.take_growing(size, align)) != nullptr) {
+    return record;
+  }
+  const bool room = space.trim() != 0;
+  if (pool.trim_parked() == 0 && !room) {
+    return nullptr;
+  }
+  record = space.take(size, align);
+  return record != nullptr ? record : space.take_growing(size, align);
+}
+
+HeapRecord* Heap::Impl::take_direct(std::size_t bytes, std::size_t align) noexcept {
+  const std::size_t size = std::max(round_up(bytes, space.granule()), space.granule());
+  if (!space.records().ensure(1) || !pool.budget.take(size)) {
+    return nullptr;
+  }
+  void* data = nullptr;
+  // Not rounded up, so that a sanitizer sees the first byte beyond the block.
+  if (::posix_memalign(&data, align, std::max<std::size_t>(bytes, 1)) != 0) {
+    pool.budget.give(size);
+    return nullptr;
+  }
+  HeapRecord* record = space.records().take();
+  record->data = data;
+  record->size = size;
+  record->set_kind(RecordKind::direct);
+  counters.count_reserved(size);
+  return record;
+}
+
+void Heap::Impl::free_direct(HeapRecord& record) noexcept {
+  std::free(std::exchange(record.data, nullptr));
+}
+
+void Heap::Impl::give_direct(HeapRecord& record) noexcept {
+  free_direct(record);
+  counters.reserved.sub(record.size);
+  pool.budget.give(record.size);
+  record.set_kind(RecordKind::spare);
+  space.records().give(&record);
+}
+
+bool Heap::Impl::release_spare_slabs() noexcept {
+  bool any = false;
+  while (HeapRecord* range = slabs.take_spare()) {
+    space.give(*range);
+    any = true;
+  }
+  return any;
+}
+
+std::size_t Heap::Impl::trim() noexcept {
+  trim_wanted.store(false, std::memory_order_relaxed);
+  release_spare_slabs();
+  return space.trim();
+}
+
+bool Heap::Impl::is_valid() const noexcept { return space.is_valid() && slabs.is_valid(); }
+
+void Heap::Impl::check_now_and_then() noexcept {
+#if EBB_CHECKS >= 2
+  if (++operations_ % 256 == 0) {
+    EBB_ASSERT_VALID(*this);
+  }
+#endif
+}
+
+}  // namespace ebb::inline v0

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// One range of bytes handed out by a resource, and its record, which lives outside the bytes.
+// Used by resources and storages. A block belongs to whoever holds it: not shared.
+#pragma once
+
+#include <cstdint>
+
+#include <ebb/alloc/bytes.h>
+#include <ebb/alloc/data_ptr.h>
+#include <ebb/alloc/stream.h>
+
+namespace ebb::inline v0 {
+
+class Resource;
+struct BlockRecord;
+
+// Uninitialised bytes. bytes is what was asked for; the resource may have set aside more.
+// A block that could not be had is false and has no record.
+struct Block {
+  void* data = nullptr;
+  Bytes bytes;
+  Align align = default_align_cpu;
+  Stream stream;
+  BlockRecord* record = nullptr;
+
+  explicit operator bool() const { return record != nullptr; }
+};
+
+// The part of a block's record that every resource shares. Resources derive their own record from
+// it. Owned by the resource that made it; written by the block's holder only.
+struct BlockRecord {
+  void* data = nullptr;
+  Bytes bytes;
+  Align align = default_align_cpu;
+  Stream stream;
+  std::uint32_t note = 0;   // the making resource's own
+  Resource* top = nullptr;  // the resource that the block is given back to
+
+  Block block() { return {data, bytes, align, stream, this}; }
+};
+
+// Wraps a block that is the caller's into a DataPtr that gives it back to the top resource of its
+// record. No heap call. [alloc.resource]
+DataPtr own_block(Block block) noexcept;
+
+// Returns the record when ptr was made by own_block, else null.
+BlockRecord* record_of(const DataPtr& ptr) noexcept;
+
+}  // namespace ebb::inline v0

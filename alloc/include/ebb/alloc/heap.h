@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+// Address ranges of a source, cut into blocks: best fit over coalesced holes, slabs below 4 KiB.
+// A heap belongs to one thread at a time; made and owned by a Pool. deallocate and give_cell may
+// be called on any thread, everything else only by the owner.
+#pragma once
+
+#include <memory>
+
+#include <ebb/alloc/resource.h>
+#include <ebb/alloc/source.h>
+#include <ebb/alloc/stats.h>
+
+namespace ebb::inline v0 {
+
+class PoolCore;
+
+// Storage structs of the layer above live in cells: type-stable memory of cell_bytes that is made
+// once (see PoolOptions::construct_cell), never given back before its heap dies, and safe to read
+// at any time through atomics. A free cell is linked by next.
+struct Cell {
+  Cell* next = nullptr;
+};
+inline constexpr Bytes cell_bytes{256};
+
+// [alloc.heap]: best fit over coalesced holes, lowest address among equals, growing last; slabs of
+// 16 KiB for sizes up to 4 KiB. Records live outside the blocks. The owner takes no lock; frees by
+// other threads are pushed on a list that the owner drains. A heap is owned, parked or, when its
+// pool has closed while blocks were alive, orphaned: the last free then destroys it.
+class Heap final : public Resource {
+ public:
+  ~Heap() override;
+
+  [[nodiscard]] Block try_allocate(Bytes bytes, Align align = default_align_cpu,
+                                   Stream stream = {}) noexcept override;
+  void deallocate(Block block) noexcept override;
+  OutOfMemoryInfo explain(Bytes asked) const override;
+  const char* name() const noexcept override;
+
+  // Returns a block at exactly address (a multiple of 64 within this heap), or a false block when
+  // any byte of [address, address + bytes) is taken or outside what the heap has reserved.
+  // Grows the heap when the range lies beyond its end. [alloc.replay]
+  [[nodiscard]] Block try_allocate_at(void* address, Bytes bytes) noexcept;
+  // Returns whether no live block has a byte in range; range must lie in this heap's reserved
+  // address space, else false.
+  bool is_free(Range range) const noexcept;
+
+  // Returns a cell, or null when the system refuses memory. Owner only.
+  Cell* take_cell() noexcept;
+  // Gives a cell of this heap back. Any thread, exactly once.
+  void give_cell(Cell* cell) noexcept;
+
+  // Takes back what other threads have freed since. Called by allocation when needed.
+  void drain() noexcept;
+  // Gives idle whole pages back to the source. Returns how many bytes.
+  Bytes trim() noexcept;
+
+  // Any thread: figures written by the owner, each read on its own.
+  MemoryStats stats() const noexcept;
+  // Any thread: whether the calling thread owns this heap.
+  bool is_mine() const noexcept;
+
+ private:
+  friend class PoolCore;
+  class Impl;
+  explicit Heap(std::unique_ptr<Impl> impl) noexcept;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace ebb::inline v0

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// The heaps and the byte budget of one loader, or of the runtime. Threads take a heap from the
+// pool, use it without locks and park it again. Thread-safe: one lock, never taken by allocation.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include <ebb/alloc/heap.h>
+
+namespace ebb::inline v0 {
+
+struct PoolOptions {
+  std::string name = "pool";
+  Bytes limit{0};                    // of reserved bytes over all heaps; 0 means none
+  Bytes reservation{std::size_t{1} << 32};  // address space per heap at first; more in chunks
+  bool bypass = false;               // every block straight from the system (EBB_BYPASS=1)
+  // Constructs the layer above's struct in a fresh cell, once per cell. May be null.
+  void (*construct_cell)(void* cell) noexcept = nullptr;
+  // Held until the pool and its last heap are gone: what the releases of blocks need alive.
+  std::shared_ptr<void> keep_alive = nullptr;
+  // Where records and cells get their pages; null means the system source. Must be host memory.
+  Source* records = nullptr;
+};
+
+// Destroying a pool destroys its idle heaps; a heap with live blocks, or owned by a thread, lives
+// on until the last block is freed and the thread has parked it.
+class Pool {
+ public:
+  // source must outlive the pool's last block. Makes no heap yet.
+  Pool(Source& source, PoolOptions options);
+  Pool(const Pool&) = delete;
+  Pool& operator=(const Pool&) = delete;
+  Pool(Pool&& other) noexcept;
+  Pool& operator=(Pool&& other) noexcept;
+  ~Pool();
+
+  // Returns a heap that the calling thread owns until it parks it: a parked one, else a new one.
+  // Throws OutOfMemory when the system refuses address space.
+  Heap& acquire();
+  // Ends the calling thread's ownership of heap, which may belong to a pool that is gone.
+  static void park(Heap& heap) noexcept;
+  // Returns whether heap belongs to this pool.
+  bool owns(const Heap& heap) const noexcept;
+
+  // Sums over the heaps, those that other threads own included.
+  MemoryStats stats() const noexcept;
+  // Gives idle pages of parked heaps, and of the calling thread's, back. Returns how many bytes.
+  Bytes trim() noexcept;
+  // Calls visit(context, cell) for every cell that was ever handed out, free ones too. Heaps that
+  // other threads own are included: read cells through atomics only.
+  void for_each_cell(void (*visit)(void* context, Cell* cell), void* context) const;
+
+  const std::string& name() const noexcept;
+  Bytes limit() const noexcept;
+
+ private:
+  PoolCore* core_;
+};
+
+}  // namespace ebb::inline v0

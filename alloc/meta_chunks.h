@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+// Chunks of pages for a heap's own records, given back all at once when the heap dies.
+// Used by the heap's owner.
+#pragma once
+
+#include <cstddef>
+#include <new>
+
+#include <ebb/alloc/source.h>
+
+#include "heap_counters.h"
+
+namespace ebb::inline v0::detail {
+
+class MetaChunks {
+ public:
+  static constexpr std::size_t chunk_bytes = std::size_t{64} << 10;
+  static constexpr std::size_t header_bytes = 64;
+
+  MetaChunks(Source& source, HeapCounters& counters) noexcept
+      : source_(source), counters_(counters) {}
+  MetaChunks(const MetaChunks&) = delete;
+  MetaChunks& operator=(const MetaChunks&) = delete;
+  ~MetaChunks() {
+    while (chunks_ != nullptr) {
+      Chunk* next = chunks_->next;
+      source_.release(chunks_->range);
+      chunks_ = next;
+    }
+  }
+
+  // Returns at least bytes of zeros aligned to 64, or an empty range.
+  Range add(std::size_t bytes) noexcept {
+    const std::size_t page = source_.page_size().count();
+    const Range range = source_.reserve(Bytes{(bytes + header_bytes + page - 1) / page * page});
+    counters_.source_calls.add(1);
+    if (!range) {
+      return {};
+    }
+    counters_.source_calls.add(1);
+    if (!source_.commit(range)) {
+      source_.release(range);
+      return {};
+    }
+    chunks_ = new (range.begin) Chunk{chunks_, range};
+    return {range.begin + header_bytes, range.bytes - Bytes{header_bytes}};
+  }
+  Range add() noexcept { return add(chunk_bytes - header_bytes); }
+
+ private:
+  struct Chunk {
+    Chunk* next;
+    Range range;
+  };
+  static_assert(sizeof(Chunk) <= header_bytes);
+
+  Source& source_;
+  HeapCounters& counters_;
+  Chunk* chunks_ = nullptr;
+};
+
+}  // namespace ebb::inline v0::detail

@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+// Pools: who owns which heap, and how long heaps live. One lock, taken when a thread takes or parks
+// a heap and when memory is short, never by an allocation that succeeds.
+#include <ebb/alloc/pool.h>
+
+#include <new>
+#include <utility>
+
+#include <ebb/alloc/check.h>
+
+#include "heap_impl.h"
+#include "pool_core.h"
+
+namespace ebb::inline v0 {
+
+PoolCore::PoolCore(Source& pages, PoolOptions pool_options)
+    : source(pages), options(std::move(pool_options)), budget(options.limit.count()) {}
+
+Heap& PoolCore::acquire() {
+  {
+    const std::lock_guard lock(mutex_);
+    if (Heap* heap = parked_) {
+      parked_ = std::exchange(heap->impl_->next_parked, nullptr);
+      heap->impl_->set_owner_to_me();
+      return *heap;
+    }
+  }
+  Heap* heap = make_heap();
+  heap->impl_->set_owner_to_me();
+  const std::lock_guard lock(mutex_);
+  heap->impl_->next_heap = heaps_.load(std::memory_order_relaxed);
+  heaps_.store(heap, std::memory_order_release);
+  return *heap;
+}
+
+Heap* PoolCore::make_heap() {
+  std::unique_ptr<Heap> heap(new Heap(nullptr));
+  heap->impl_ = std::make_unique<Heap::Impl>(*heap, *this);
+  if (!heap->impl_->space.open()) {
+    OutOfMemoryInfo info;
+    info.asked = options.reservation;
+    info.limit = options.limit;
+    info.resource = options.name;
+    throw OutOfMemory("Pool::acquire", std::move(info));
+  }
+  refs_.fetch_add(1, std::memory_order_relaxed);  // the pool's own reference is held
+  return heap.release();
+}
+
+void PoolCore::park(Heap& heap) noexcept {
+  EBB_ASSERT(heap.is_mine());
+  Heap::Impl& impl = *heap.impl_;
+  PoolCore& core = impl.pool;
+  impl.drain();
+  {
+    const std::lock_guard lock(core.mutex_);
+    if (!core.closed_) {
+      impl.clear_owner();
+      impl.next_parked = core.parked_;
+      core.parked_ = &heap;
+      return;
+    }
+  }
+  impl.retire();
+}
+
+void PoolCore::close() noexcept {
+  Heap* heap;
+  {
+    const std::lock_guard lock(mutex_);
+    closed_ = true;
+    heap = std::exchange(parked_, nullptr);
+  }
+  while (heap != nullptr) {
+    Heap* next = heap->impl_->next_parked;
+    heap->impl_->set_owner_to_me();
+    heap->impl_->retire();
+    heap = next;
+  }
+  unref();
+}
+
+bool PoolCore::owns(const PoolCore* core, const Heap& heap) noexcept {
+  return &heap.impl_->pool == core;
+}
+
+MemoryStats PoolCore::stats() const noexcept {
+  MemoryStats sum;
+  for (const Heap* heap = heaps_.load(std::memory_order_acquire); heap != nullptr;
+       heap = heap->impl_->next_heap) {
+    const MemoryStats one = heap->stats();
+    sum.live += one.live;
+    sum.live_peak += one.live_peak;
+    sum.reserved += one.reserved;
+    sum.reserved_peak += one.reserved_peak;
+    sum.blocks_live += one.blocks_live;
+    sum.allocations += one.allocations;
+    sum.foreign_frees += one.foreign_frees;
+    sum.source_calls += one.source_calls;
+    sum.heaps += one.heaps;
+  }
+  return sum;
+}
+
+std::size_t PoolCore::trim() noexcept {
+  std::size_t bytes = trim_parked();
+  for (Heap* heap = heaps_.load(std::memory_order_acquire); heap != nullptr;
+       heap = heap->impl_->next_heap) {
+    if (heap->is_mine()) {
+      bytes += heap->trim().count();
+    } else {
+      heap->impl_->trim_wanted.store(true, std::memory_order_relaxed);
+    }
+  }
+  return bytes;
+}
+
+std::size_t PoolCore::trim_parked() noexcept {
+  // Holding the lock keeps others from acquiring what is parked: the heaps are seized meanwhile.
+  const std::lock_guard lock(mutex_);
+  std::size_t bytes = 0;
+  for (Heap* heap = parked_; heap != nullptr; heap = heap->impl_->next_parked) {
+    heap->impl_->drain();
+    bytes += heap->impl_->trim();
+  }
+  return bytes;
+}
+
+void PoolCore::for_each_cell(void (*visit)(void* context, Cell* cell), void* context) const {
+  for (const Heap* heap = heaps_.load(std::memory_order_acquire); heap != nullptr;
+       heap = heap->impl_->next_heap) {
+    heap->impl_->cells.for_each(visit, context);
+  }
+}
+
+void PoolCore::destroy(Heap& heap) noexcept {
+  PoolCore& core = heap.impl_->pool;
+  delete &heap;
+  core.unref();
+}
+
+void PoolCore::unref() noexcept {
+  // Release and acquire: what the other holders did comes before the end of the core.
+  if (refs_.fetch_sub(1, std::memory_order_acq_rel) != 1) {
+    return;
+  }
+  // Last of all: its destructor is the host's code, and may end what this function stands on.
+  const std::shared_ptr<void> keep_alive = options.keep_alive;
+  delete this;
+}
+
+namespace {
+
+PoolOptions completed(PoolOptions options) {
+  EBB_REQUIRE(options.reservation.count() != 0, "Pool::Pool",
+              "the reservation of pool \"" + options.name + "\" is zero bytes");
+  if (options.records == nullptr) {
+    options.records = &system_source();
+  }
+  return options;
+}
+
+}  // namespace
+
+Pool::Pool(Source& source, PoolOptions options)
+    : core_(new PoolCore(source, completed(std::move(options)))) {}
+
+Pool::Pool(Pool&& other) noexcept : core_(std::exchange(other.core_, nullptr)) {}
+
+Pool& Pool::operator=(Pool&& other) noexcept {
+  if (this != &other) {
+    if (core_ != nullptr) {
+      core_->close();
+    }
+    core_ = std::exchange(other.core_, nullptr);
+  }
+  return *this;
+}
+
+Pool::~Pool() {
+  if (core_ != nullptr) {
+    core_->close();
+  }
+}
+
+Heap& Pool::acquire() { return core_->acquire(); }
+void Pool::park(Heap& heap) noexcept { PoolCore::park(heap); }
+bool Pool::owns(const Heap& heap) const noexcept { return PoolCore::owns(core_, heap); }
+MemoryStats Pool::stats() const noexcept { return core_->stats(); }
+Bytes Pool::trim() noexcept { return Bytes{core_->trim()}; }
+void Pool::for_each_cell(void (*visit)(void* context, Cell* cell), void* context) const {
+  core_->for_each_cell(visit, context);
+}
+const std::string& Pool::name() const noexcept { return core_->options.name; }
+Bytes Pool::limit() const noexcept { return core_->options.limit; }
+
+}  // namespace ebb::inline v0

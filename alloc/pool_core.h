@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a pool's heaps share. Lives until the pool and its last heap are gone. Thread-safe.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <mutex>
+
+#include <ebb/alloc/pool.h>
+
+#include "budget.h"
+
+namespace ebb::inline v0 {
+
+class PoolCore {
+ public:
+  PoolCore(Source& source, PoolOptions options);
+
+  Heap& acquire();
+  static void park(Heap& heap) noexcept;
+  // Destroys parked heaps, and leaves the others to their owners and their last frees.
+  void close() noexcept;
+  static bool owns(const PoolCore* core, const Heap& heap) noexcept;
+
+  MemoryStats stats() const noexcept;
+  // Trims parked heaps and those of the calling thread; asks the owners of all others to.
+  std::size_t trim() noexcept;
+  // Trims parked heaps.
+  std::size_t trim_parked() noexcept;
+  void for_each_cell(void (*visit)(void* context, Cell* cell), void* context) const;
+
+  // Destroys a heap that nobody uses any more. Any thread.
+  static void destroy(Heap& heap) noexcept;
+
+  Source& source;
+  const PoolOptions options;
+  detail::Budget budget;
+
+ private:
+  ~PoolCore() = default;
+
+  Heap* make_heap();
+  void unref() noexcept;
+
+  // Heaps are added at the front and live as long as the pool is open, so that readers need no
+  // lock: the release of a new head pairs with their acquire.
+  std::atomic<Heap*> heaps_{nullptr};
+  std::atomic<std::size_t> refs_{1};  // the pool, and each heap
+  mutable std::mutex mutex_;
+  Heap* parked_ = nullptr;
+  bool closed_ = false;
+};
+
+}  // namespace ebb::inline v0

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+// The record of one range of a heap: a live block, a slab, a slot of a slab, or a hole. Outside the
+// bytes and type-stable. Written by the heap's owner; a live one is read by its holder.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include <ebb/alloc/block.h>
+
+namespace ebb::inline v0::detail {
+
+struct HeapRecord;
+struct Slab;
+
+enum class RecordKind : std::uint32_t {
+  spare,   // in the record pool
+  hole,    // a free range
+  block,   // a range handed out
+  slab,    // a range cut into slots
+  slot,    // one slot of a slab, handed out
+  direct,  // straight from the system (bypass)
+};
+
+// Links of one hole in one tree.
+struct TreeLinks {
+  HeapRecord* left;
+  HeapRecord* right;
+  HeapRecord* parent;
+};
+
+struct HoleLinks {
+  TreeLinks by_size;
+  TreeLinks by_address;
+};
+
+// data is the begin of the range. The first cache line is all that a slot needs.
+struct alignas(64) HeapRecord : BlockRecord {
+  std::size_t size = 0;  // set aside; of a slot: counted as live
+  Slab* slab = nullptr;  // of a slot
+  // Address order within a region, blocks and holes alike. next also links spare records, and
+  // records that other threads have freed.
+  HeapRecord* prev = nullptr;
+  HeapRecord* next = nullptr;
+  union {
+    HoleLinks hole;
+    HeapRecord* next_freed;  // on the list of foreign frees
+  };
+
+  // Larger requests are refused before sizes are rounded up.
+  static constexpr std::size_t bytes_max = std::size_t{1} << 46;
+
+  HeapRecord() noexcept : next_freed(nullptr) {}
+
+  std::byte* begin() const noexcept { return static_cast<std::byte*>(data); }
+  std::byte* end() const noexcept { return begin() + size; }
+
+  // The kind lies in the low bits of note, a slot's number above. Holders do not write it: the owner
+  // reads the kinds of neighbours, whoever holds them.
+  RecordKind kind() const noexcept { return static_cast<RecordKind>(note & 0xff); }
+  std::uint32_t slot() const noexcept { return note >> 8; }
+  void set_kind(RecordKind kind, std::uint32_t slot = 0) noexcept {
+    note = static_cast<std::uint32_t>(kind) | slot << 8;
+  }
+};
+
+static_assert(sizeof(HeapRecord) == 128);
+
+}  // namespace ebb::inline v0::detail

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+// Slabs: ranges of 16 KiB cut into equal slots for sizes up to 4 KiB, the lowest free slot first.
+// Bitmaps lie outside the slabs. Used by Heap's owner only.
+#pragma once
+
+#include <array>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+
+#include "meta_chunks.h"
+#include "record.h"
+#include "typed_pool.h"
+
+namespace ebb::inline v0::detail {
+
+inline constexpr std::size_t slab_bytes = 16384;
+inline constexpr std::size_t slot_bytes_max = 4096;
+inline constexpr std::size_t slot_bytes_min = 64;
+
+struct Slab {
+  HeapRecord* range = nullptr;
+  Slab* prev = nullptr;  // among the slabs of a class that have both free and taken slots
+  Slab* next = nullptr;
+  std::uint32_t slot_bytes = 0;
+  std::uint32_t slots = 0;
+  std::uint32_t free = 0;
+  std::uint32_t size_class = 0;
+  std::array<std::uint64_t, slab_bytes / slot_bytes_min / 64> free_bits{};
+};
+
+class SlabSet {
+ public:
+  explicit SlabSet(MetaChunks& meta) noexcept : slabs_(meta) {}
+
+  // Four classes per doubling, multiples of 64; size is a multiple of 64 up to slot_bytes_max.
+  static std::uint32_t class_of(std::size_t size) noexcept {
+    const auto granules = static_cast<std::uint32_t>(size / slot_bytes_min);
+    if (granules <= 8) {
+      return granules - 1;
+    }
+    const auto exponent = static_cast<std::uint32_t>(std::bit_width(granules - 1)) - 1;
+    return (exponent - 3) * 4 + 8 + ((granules - 1) >> (exponent - 2)) % 4;
+  }
+  static std::uint32_t class_bytes(std::uint32_t size_class) noexcept {
+    if (size_class < 8) {
+      return (size_class + 1) * static_cast<std::uint32_t>(slot_bytes_min);
+    }
+    const std::uint32_t step = size_class % 4 + 5;
+    return (step << (size_class / 4 - 1)) * static_cast<std::uint32_t>(slot_bytes_min);
+  }
+
+  bool has_room(std::uint32_t size_class) const noexcept {
+    return partial_[size_class] != nullptr || spare_[size_class] != nullptr;
+  }
+  // Makes sure that add can be called; false when the system refuses memory.
+  bool ensure() noexcept { return slabs_.ensure(1); }
+  // Cuts a range of slab_bytes into slots of a class that has no room.
+  void add(HeapRecord& range, std::uint32_t size_class) noexcept;
+  // Makes slot the record of the lowest free slot of a slab of the class, which has room.
+  void take(std::uint32_t size_class, HeapRecord& slot) noexcept;
+  // Takes slot back. Returns the range of a slab that is no longer needed, else null. One empty
+  // slab per class is kept, so that a lone block that comes and goes costs no slab each time.
+  HeapRecord* give(const HeapRecord& slot) noexcept;
+  // Returns the range of a kept empty slab, or null when there is none.
+  HeapRecord* take_spare() noexcept;
+
+  bool is_valid() const noexcept;
+
+ private:
+  static constexpr std::size_t class_count = 20;
+
+  void link(Slab& slab) noexcept;
+  void unlink(Slab& slab) noexcept;
+  HeapRecord* retire(Slab& slab) noexcept;
+
+  std::array<Slab*, class_count> partial_{};
+  std::array<Slab*, class_count> spare_{};
+  TypedPool<Slab> slabs_;
+};
+
+}  // namespace ebb::inline v0::detail

@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+// Best fit over coalesced holes: how ranges are taken, given back and joined. [alloc.heap]
+// Used by the heap's owner only.
+#include "space.h"
+
+#include <algorithm>
+
+#include <ebb/alloc/check.h>
+
+namespace ebb::inline v0::detail {
+
+namespace {
+
+// The most records that one call takes: a hole at the frontier, a block, the hole after it.
+constexpr std::size_t records_per_call = 3;
+
+}  // namespace
+
+HeapRecord* Space::take(std::size_t size, std::size_t align) noexcept {
+  HeapRecord* hole = index_.best_fit(size);
+  if (hole == nullptr || !records_.ensure(records_per_call)) [[unlikely]] {
+    return nullptr;
+  }
+  do {
+    std::byte* begin = align_up(hole->begin(), align);
+    if (begin <= hole->end() && size <= static_cast<std::size_t>(hole->end() - begin) &&
+        (trimmed_pages_ == 0 || touch(*region_of(begin, size), begin, begin + size))) {
+      return carve(*hole, begin, size);
+    }
+    // Padding did not fit, or the budget refuses the hole's pages where the next may have them.
+    hole = index_.next_fit(*hole);
+  } while (hole != nullptr);
+  return nullptr;
+}
+
+HeapRecord* Space::take_at(std::byte* begin, std::size_t size) noexcept {
+  Region* region = region_of(begin, size);
+  if (region == nullptr || !records_.ensure(records_per_call)) {
+    return nullptr;
+  }
+  std::byte* end = begin + size;
+  if (end <= region->frontier) {
+    HeapRecord* hole = index_.floor(begin);
+    if (hole == nullptr || hole->end() < end || !touch(*region, begin, end)) {
+      return nullptr;
+    }
+    return carve(*hole, begin, size);
+  }
+  if (begin < region->tail() ||
+      (begin < region->frontier && !touch(*region, begin, region->frontier)) ||
+      !extend(*region, begin, end)) {
+    return nullptr;
+  }
+  return carve(*region->edge.prev, begin, size);
+}
+
+HeapRecord* Space::carve(HeapRecord& hole, std::byte* begin, std::size_t size) noexcept {
+  const auto before = static_cast<std::size_t>(begin - hole.begin());
+  const auto after = static_cast<std::size_t>(hole.end() - begin) - size;
+  HeapRecord* block = &hole;
+  if (before == 0 && after == 0) {
+    index_.erase(hole);
+  } else {
+    block = records_.take();
+    block->data = begin;
+    block->size = size;
+    if (before == 0) {
+      index_.resize(hole, begin + size, after);
+      link_before(hole, *block);
+    } else {
+      index_.resize(hole, hole.begin(), before);
+      link_before(*hole.next, *block);
+      if (after != 0) {
+        HeapRecord* rest = records_.take();
+        rest->data = begin + size;
+        rest->size = after;
+        rest->set_kind(RecordKind::hole);
+        link_before(*block->next, *rest);
+        index_.insert(*rest);
+      }
+    }
+  }
+  block->set_kind(RecordKind::block);
+  return block;
+}
+
+void Space::give(HeapRecord& range) noexcept {
+  HeapRecord& before = *range.prev;
+  HeapRecord& after = *range.next;
+  const bool joins_before = before.kind() == RecordKind::hole;
+  const bool joins_after = after.kind() == RecordKind::hole;
+  if (joins_before) {
+    std::size_t size = before.size + range.size;
+    if (joins_after) {
+      size += after.size;
+      index_.erase(after);
+      drop(after);
+    }
+    drop(range);
+    index_.resize(before, before.begin(), size);
+  } else if (joins_after) {
+    index_.resize(after, range.begin(), range.size + after.size);
+    drop(range);
+  } else {
+    range.set_kind(RecordKind::hole);
+    index_.insert(range);
+  }
+}
+
+bool Space::is_free(const std::byte* begin, std::size_t bytes) const noexcept {
+  const Region* region = region_of(begin, bytes);
+  if (region == nullptr) {
+    return false;
+  }
+  if (begin >= region->frontier) {
+    return true;
+  }
+  const HeapRecord* hole = index_.floor(begin);
+  return hole != nullptr && begin < hole->end() &&
+         hole->end() >= std::min<const std::byte*>(begin + bytes, region->frontier);
+}
+
+Region* Space::region_of(const std::byte* begin, std::size_t bytes) const noexcept {
+  Region* region = regions_;
+  while (region != nullptr && !region->contains(begin, bytes)) {
+    region = region->next;
+  }
+  return region;
+}
+
+void Space::link_before(HeapRecord& at, HeapRecord& record) noexcept {
+  record.prev = at.prev;
+  record.next = &at;
+  at.prev->next = &record;
+  at.prev = &record;
+}
+
+void Space::drop(HeapRecord& record) noexcept {
+  record.prev->next = record.next;
+  record.next->prev = record.prev;
+  record.set_kind(RecordKind::spare);
+  records_.give(&record);
+}
+
+bool Space::is_valid() const noexcept {
+  std::size_t holes = 0;
+  std::size_t trimmed = 0;
+  for (const Region* region = regions_; region != nullptr; region = region->next) {
+    if (!is_valid(*region, holes)) {
+      return false;
+    }
+    trimmed += region->trimmed.count(0, region->trimmed.pages());
+  }
+  return index_.is_valid() && index_.count() == holes && trimmed == trimmed_pages_;
+}
+
+bool Space::is_valid(const Region& region, std::size_t& holes) const noexcept {
+  const std::byte* at = region.range.begin;
+  bool after_hole = false;
+  for (const HeapRecord* record = region.edge.next; record != &region.edge;
+       record = record->next) {
+    const bool hole = record->kind() == RecordKind::hole;
+    if (record->begin() != at || record->size == 0 || record->size % granule_ != 0 ||
+        record->next->prev != record || (hole && after_hole) ||
+        (!hole && record->kind() != RecordKind::block && record->kind() != RecordKind::slab)) {
+      return false;
+    }
+    // Only holes may lie on pages that have gone back.
+    if (!hole && region.trimmed.count(region.page_down(at), region.page_up(record->end())) != 0) {
+      return false;
+    }
+    holes += hole ? 1 : 0;
+    after_hole = hole;
+    at = record->end();
+  }
+  const std::size_t committed_pages = region.page_up(region.committed);
+  return at == region.frontier && region.page_up(region.frontier) == committed_pages &&
+         region.trimmed.count(committed_pages, region.trimmed.pages()) == 0;
+}
+
+}  // namespace ebb::inline v0::detail

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+// The address space of one heap: regions of a source cut into blocks and holes, best fit, pages
+// committed and given back. Used by Heap's owner only.
+#pragma once
+
+#include <cstddef>
+
+#include <ebb/alloc/source.h>
+
+#include "budget.h"
+#include "heap_counters.h"
+#include "hole_index.h"
+#include "meta_chunks.h"
+#include "record.h"
+#include "region.h"
+#include "typed_pool.h"
+
+namespace ebb::inline v0::detail {
+
+// Sizes and addresses that go in are multiples of granule(). A refusal is null and changes nothing
+// but how many idle pages are committed. Ranges come out poisoned; the heap unpoisons.
+class Space {
+ public:
+  Space(Source& source, MetaChunks& meta, Budget& budget, HeapCounters& counters,
+        std::size_t reservation) noexcept;
+  Space(const Space&) = delete;
+  Space& operator=(const Space&) = delete;
+  ~Space();
+
+  // Reserves the first region. False when the system refuses it.
+  bool open() noexcept { return add_region(1) != nullptr; }
+
+  // A range from the smallest hole that fits, the lowest among equals; null when there is none.
+  HeapRecord* take(std::size_t size, std::size_t align) noexcept;
+  // A range at a frontier, after take was null.
+  HeapRecord* take_growing(std::size_t size, std::size_t align) noexcept;
+  // The range at begin, when it is free.
+  HeapRecord* take_at(std::byte* begin, std::size_t size) noexcept;
+  // Makes a range a hole again, joined with the holes beside it.
+  void give(HeapRecord& range) noexcept;
+
+  // Whether [begin, begin + bytes) lies in one region, in a hole or beyond the frontier.
+  bool is_free(const std::byte* begin, std::size_t bytes) const noexcept;
+  // Gives whole pages of holes back, and lowers frontiers to the last block. Returns the bytes.
+  std::size_t trim() noexcept;
+
+  std::size_t largest_hole() const noexcept { return index_.largest(); }
+  // What all sizes and addresses are multiples of: the device's default alignment.
+  std::size_t granule() const noexcept { return granule_; }
+  bool on_host() const noexcept { return on_host_; }
+  TypedPool<HeapRecord>& records() noexcept { return records_; }
+
+  bool is_valid() const noexcept;
+
+ private:
+  Region* add_region(std::size_t bytes_min) noexcept;
+  Region* region_of(const std::byte* begin, std::size_t bytes) const noexcept;
+  HeapRecord* carve(HeapRecord& hole, std::byte* begin, std::size_t size) noexcept;
+  bool extend(Region& region, std::byte* used_from, std::byte* to) noexcept;
+  bool touch(Region& region, std::byte* begin, std::byte* end) noexcept;
+  std::size_t decommit(Region& region, std::size_t first, std::size_t last) noexcept;
+  std::size_t lower_frontier(Region& region) noexcept;
+  void set_committed(Region& region, std::byte* committed) noexcept;
+  bool is_valid(const Region& region, std::size_t& holes) const noexcept;
+
+  static void link_before(HeapRecord& at, HeapRecord& record) noexcept;
+  void drop(HeapRecord& record) noexcept;
+
+  Source& source_;
+  MetaChunks& meta_;
+  Budget& budget_;
+  HeapCounters& counters_;
+  const std::size_t reservation_;
+  const std::size_t page_;
+  const std::size_t granule_;
+  const bool on_host_;
+  std::size_t trimmed_pages_ = 0;  // over all regions; zero in steady state
+  Region* regions_ = nullptr;      // the oldest first
+  TypedPool<HeapRecord> records_;
+  HoleIndex index_;
+};
+
+}  // namespace ebb::inline v0::detail

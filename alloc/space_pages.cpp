@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: Apache-2.0
+// The pages under a heap: regions reserved in chunks, frontiers that grow, pages committed against
+// the pool's budget and given back when idle. Used by the heap's owner only.
+#include <algorithm>
+
+#include <ebb/alloc/check.h>
+
+#include "poison.h"
+#include "space.h"
+
+namespace ebb::inline v0::detail {
+
+Space::Space(Source& source, MetaChunks& meta, Budget& budget, HeapCounters& counters,
+             std::size_t reservation) noexcept
+    : source_(source),
+      meta_(meta),
+      budget_(budget),
+      counters_(counters),
+      reservation_(reservation),
+      page_(source.page_size().count()),
+      granule_(source.device().kind == DeviceKind::cuda ? default_align_cuda.value()
+                                                        : default_align_cpu.value()),
+      on_host_(source.device().kind != DeviceKind::cuda),
+      records_(meta) {}
+
+Space::~Space() {
+  for (Region* region = regions_; region != nullptr; region = region->next) {
+    const auto bytes = static_cast<std::size_t>(region->committed - region->range.begin);
+    if (on_host_) {
+      remove_root(region->range.begin, bytes);
+      // The same addresses may come back in a mapping that is not ours.
+      unpoison(region->range.begin, bytes);
+    }
+    source_.release(region->range);
+  }
+  budget_.give(counters_.reserved.get());
+}
+
+Region* Space::add_region(std::size_t bytes_min) noexcept {
+  bytes_min = round_up(bytes_min, page_);
+  std::size_t bytes = std::max(round_up(reservation_, page_), bytes_min);
+  Range range;
+  while (true) {
+    range = source_.reserve(Bytes{bytes});
+    counters_.source_calls.add(1);
+    if (range || bytes == bytes_min) {
+      break;
+    }
+    bytes = std::max(round_up(bytes / 2, page_), bytes_min);
+  }
+  if (!range) {
+    return nullptr;
+  }
+  const std::size_t words = PageMap::bytes_for(range.bytes.count() / page_);
+  const Range memory = meta_.add(round_up(sizeof(Region), 64) + words);
+  if (!memory) {
+    source_.release(range);
+    counters_.source_calls.add(1);
+    return nullptr;
+  }
+  auto* map = reinterpret_cast<std::uint64_t*>(memory.begin + round_up(sizeof(Region), 64));
+  auto* region = new (memory.begin) Region(range, page_, map);
+  Region** link = &regions_;
+  while (*link != nullptr) {
+    link = &(*link)->next;
+  }
+  *link = region;
+  return region;
+}
+
+HeapRecord* Space::take_growing(std::size_t size, std::size_t align) noexcept {
+  if (!records_.ensure(3)) {
+    return nullptr;
+  }
+  Region* region = regions_;
+  const auto fits = [&](Region& it) {
+    return it.contains(align_up(it.tail(), align), size);
+  };
+  while (region != nullptr && !fits(*region)) {
+    region = region->next;
+  }
+  if (region == nullptr && (region = add_region(size + align)) == nullptr) {
+    return nullptr;
+  }
+  std::byte* begin = align_up(region->tail(), align);
+  if ((begin < region->frontier && !touch(*region, begin, region->frontier)) ||
+      !extend(*region, begin, begin + size)) {
+    return nullptr;
+  }
+  return carve(*region->edge.prev, begin, size);
+}
+
+// Raises the frontier to `to`; the new range is a hole. Whole pages below used_from are left
+// uncommitted: a plan places high blocks before low ones.
+bool Space::extend(Region& region, std::byte* used_from, std::byte* to) noexcept {
+  const std::size_t page_end = region.page_up(to);
+  const std::size_t page_committed = region.page_up(region.committed);
+  if (page_end > page_committed) {
+    const std::size_t page_first = std::max(page_committed, region.page_down(used_from));
+    const Range fresh = region.pages(page_first, page_end);
+    if (!budget_.take(fresh.bytes.count())) {
+      return false;
+    }
+    counters_.source_calls.add(1);
+    if (!source_.commit(fresh)) {
+      budget_.give(fresh.bytes.count());
+      return false;
+    }
+    region.trimmed.assign(page_committed, page_first, true);
+    trimmed_pages_ += page_first - page_committed;
+    counters_.count_reserved(fresh.bytes.count());
+    set_committed(region, fresh.end());
+  }
+  if (HeapRecord* tail = region.tail_hole()) {
+    index_.resize(*tail, tail->begin(), static_cast<std::size_t>(to - tail->begin()));
+  } else {
+    HeapRecord* hole = records_.take();
+    hole->data = region.frontier;
+    hole->size = static_cast<std::size_t>(to - region.frontier);
+    hole->set_kind(RecordKind::hole);
+    link_before(region.edge, *hole);
+    index_.insert(*hole);
+  }
+  region.frontier = to;
+  return true;
+}
+
+// Commits again what has gone back of the pages under [begin, end), all below the frontier.
+bool Space::touch(Region& region, std::byte* begin, std::byte* end) noexcept {
+  if (trimmed_pages_ == 0) {
+    return true;
+  }
+  const std::size_t first = region.page_down(begin);
+  const std::size_t last = region.page_up(end);
+  const std::size_t pages = region.trimmed.count(first, last);
+  if (pages == 0) {
+    return true;
+  }
+  if (!budget_.take(pages * page_)) {
+    return false;
+  }
+  std::size_t left = pages;
+  region.trimmed.for_each_run(first, last, true, [&](std::size_t from, std::size_t to) {
+    counters_.source_calls.add(1);
+    if (!source_.commit(region.pages(from, to))) {
+      return false;
+    }
+    region.trimmed.assign(from, to, false);
+    trimmed_pages_ -= to - from;
+    counters_.count_reserved((to - from) * page_);
+    left -= to - from;
+    return true;
+  });
+  budget_.give(left * page_);
+  return left == 0;
+}
+
+// Gives the committed ones of pages [first, last) back. Returns their bytes.
+std::size_t Space::decommit(Region& region, std::size_t first, std::size_t last) noexcept {
+  std::size_t bytes = 0;
+  region.trimmed.for_each_run(first, last, false, [&](std::size_t from, std::size_t to) {
+    source_.decommit(region.pages(from, to));
+    counters_.source_calls.add(1);
+    region.trimmed.assign(from, to, true);
+    trimmed_pages_ += to - from;
+    bytes += (to - from) * page_;
+    return true;
+  });
+  counters_.reserved.sub(bytes);
+  budget_.give(bytes);
+  return bytes;
+}
+
+std::size_t Space::trim() noexcept {
+  std::size_t bytes = 0;
+  for (Region* region = regions_; region != nullptr; region = region->next) {
+    bytes += lower_frontier(*region);
+    for (HeapRecord* record = region->edge.next; record != &region->edge; record = record->next) {
+      const std::size_t first = region->page_up(record->begin());
+      const std::size_t last = region->page_down(record->end());
+      if (record->kind() == RecordKind::hole && first < last) {
+        bytes += decommit(*region, first, last);
+      }
+    }
+  }
+  EBB_ASSERT_VALID(*this);
+  return bytes;
+}
+
+std::size_t Space::lower_frontier(Region& region) noexcept {
+  HeapRecord* tail = region.tail_hole();
+  if (tail == nullptr) {
+    return 0;
+  }
+  const std::size_t first = region.page_up(tail->begin());
+  const std::size_t last = region.page_up(region.committed);
+  const std::size_t bytes = decommit(region, first, last);
+  region.trimmed.assign(first, last, false);
+  trimmed_pages_ -= last - first;
+  region.frontier = tail->begin();
+  set_committed(region, region.page_at(first));
+  index_.erase(*tail);
+  drop(*tail);
+  return bytes;
+}
+
+// Moves the end of the committed pages. Everything below it that is not handed out is poisoned.
+void Space::set_committed(Region& region, std::byte* committed) noexcept {
+  std::byte* begin = region.range.begin;
+  if (on_host_ && committed != region.committed) {
+    remove_root(begin, static_cast<std::size_t>(region.committed - begin));
+    add_root(begin, static_cast<std::size_t>(committed - begin));
+    if (committed > region.committed) {
+      poison(region.committed, static_cast<std::size_t>(committed - region.committed));
+    } else {
+      unpoison(committed, static_cast<std::size_t>(region.committed - committed));
+    }
+  }
+  region.committed = committed;
+}
+
+}  // namespace ebb::inline v0::detail
