@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+// The lifetimes of one runtime: owner records, pools, log, shutdown.
+#include "domain_impl.h"
+#include "slot.h"
+#include "storage_cell.h"
+#include "stragglers.h"
+
+#include <ebb/gc/domain.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <string>
+
+namespace ebb::inline v0 {
+namespace {
+
+std::uint64_t next_serial() noexcept {
+  static std::atomic<std::uint64_t> serial{0};  // relaxed: only uniqueness matters
+  return serial.fetch_add(1, std::memory_order_relaxed) + 1;
+}
+
+const char* level_word(LogLevel level) noexcept {
+  switch (level) {
+    case LogLevel::info:
+      return "";
+    case LogLevel::warning:
+      return "warning: ";
+    case LogLevel::error:
+      return "error: ";
+  }
+  return "";
+}
+
+}  // namespace
+
+std::uint64_t next_pool_number() noexcept {
+  static std::atomic<std::uint64_t> number{0};  // relaxed: only uniqueness matters
+  return number.fetch_add(1, std::memory_order_relaxed) + 1;
+}
+
+Domain::Impl::Impl(Domain& its_domain, DomainOptions its_options)
+    : domain(its_domain),
+      options(std::move(its_options)),
+      serial(next_serial()),
+      pool_number(next_pool_number()) {}
+
+OwnerRecord& Domain::Impl::make_record(OwnerKind kind, Pool& its_pool, std::uint64_t number) {
+  const std::lock_guard lock(records_mutex_);
+  OwnerRecord& record = records_.emplace_back(domain, kind, its_pool, number);
+  idle_.reserve(records_.size());  // so that give_record never allocates
+  resting_.reserve(records_.size());
+  return record;
+}
+
+OwnerRecord& Domain::Impl::take_record() {
+  {
+    const std::lock_guard lock(records_mutex_);
+    if (!idle_.empty()) {
+      OwnerRecord& record = *idle_.back();
+      idle_.pop_back();
+      return record;
+    }
+    const auto rested = std::find_if(resting_.begin(), resting_.end(),
+                                     [](const OwnerRecord* r) { return r->is_idle(); });
+    if (rested != resting_.end()) {
+      OwnerRecord& record = **rested;
+      resting_.erase(rested);
+      return record;
+    }
+  }
+  return make_record(OwnerKind::iteration, *pool, pool_number);
+}
+
+void Domain::Impl::give_record(OwnerRecord& record) noexcept {
+  const std::lock_guard lock(records_mutex_);
+  (record.is_idle() ? idle_ : resting_).push_back(&record);
+}
+
+Domain::Domain(DomainOptions options) : impl_(std::make_unique<Impl>(*this, std::move(options))) {}
+
+Domain::~Domain() = default;
+
+std::shared_ptr<Domain> Domain::make(DomainOptions options) {
+  std::shared_ptr<Domain> domain(new Domain(std::move(options)));
+  Impl& impl = *domain->impl_;
+  Source& source = impl.options.source != nullptr ? *impl.options.source : system_source();
+  impl.pool.emplace(source, PoolOptions{.name = "runtime",
+                                        .limit = impl.options.memory_limit,
+                                        .bypass = impl.options.bypass,
+                                        .construct_cell = detail::StorageCell::construct,
+                                        .keep_alive = domain});
+  impl.long_lived = &impl.make_record(OwnerKind::runtime, *impl.pool, impl.pool_number);
+  impl.long_lived_generation = impl.long_lived->open(no_thread, 0);
+  return domain;
+}
+
+std::uint64_t Domain::serial() const noexcept {
+  return impl_->serial;
+}
+
+Owner Domain::long_lived() const noexcept {
+  return {*impl_->long_lived, impl_->long_lived_generation, Stream{}};
+}
+
+Clock& Domain::clock() const noexcept {
+  return impl_->options.clock != nullptr ? *impl_->options.clock : steady_clock();
+}
+
+void Domain::log(LogLevel level, std::string_view text) const noexcept {
+  if (impl_->options.log) {
+    try {
+      impl_->options.log(level, text);
+    } catch (...) {
+      std::fputs("[ebb] the log hook threw; its message is lost\n", stderr);
+    }
+    return;
+  }
+  std::fprintf(stderr, "[ebb] %s%.*s\n", level_word(level), static_cast<int>(text.size()),
+               text.data());
+}
+
+Pool Domain::make_pool(std::string name, Bytes limit) const {
+  Source& source = impl_->options.source != nullptr ? *impl_->options.source : system_source();
+  return Pool(source, PoolOptions{.name = std::move(name),
+                                  .limit = limit,
+                                  .bypass = impl_->options.bypass,
+                                  .construct_cell = detail::StorageCell::construct,
+                                  .keep_alive = impl_->domain.shared_from_this()});
+}
+
+Owner Domain::open_loader_owner(Pool& pool) {
+  OwnerRecord& record = impl_->make_record(OwnerKind::loader, pool, next_pool_number());
+  const std::uint64_t generation = record.open(no_thread, 0);
+  return {record, generation, Stream{}};
+}
+
+void Domain::close_loader_owner(Owner owner) noexcept {
+  owner.record()->end_generation();
+  detail::park_heap_of_pool(owner.record()->pool_number);
+}
+
+DomainStats Domain::stats() const noexcept {
+  const auto count = [](std::int64_t n) { return static_cast<std::uint64_t>(n > 0 ? n : 0); };
+  DomainStats stats;
+  stats.storages_live = count(impl_->long_lived->live());
+  stats.storages_unowned = impl_->storages_unowned.load(std::memory_order_relaxed);
+  stats.storages_late = impl_->storages_late.load(std::memory_order_relaxed);
+  stats.adopted_live = count(impl_->adopted_live.load(std::memory_order_relaxed));
+  stats.adopted_bytes = Bytes{count(impl_->adopted_bytes.load(std::memory_order_relaxed))};
+  return stats;
+}
+
+MemoryStats Domain::memory() const noexcept {
+  return impl_->pool.has_value() ? impl_->pool->stats() : MemoryStats{};
+}
+
+Bytes Domain::trim() noexcept {
+  return impl_->pool.has_value() ? impl_->pool->trim() : Bytes{};
+}
+
+void Domain::shutdown() noexcept {
+  impl_->long_lived->end_generation();
+  detail::park_heap_of_pool(impl_->pool_number);
+  if (impl_->long_lived->live() > 0) {
+    try {
+      log(LogLevel::info, detail::describe_live(*impl_->pool, *impl_->long_lived));
+    } catch (const std::exception& e) {
+      log(LogLevel::error, e.what());
+    }
+  }
+  impl_->pool.reset();
+}
+
+}  // namespace ebb::inline v0

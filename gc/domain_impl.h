@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+// The inside of a Domain. Private to gc. Thread rules stand at each member.
+#pragma once
+
+#include "owner_record.h"
+
+#include <ebb/alloc/pool.h>
+#include <ebb/gc/domain.h>
+
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <mutex>
+#include <optional>
+#include <vector>
+
+namespace ebb::inline v0 {
+
+class Domain::Impl {
+ public:
+  Impl(Domain& domain, DomainOptions options);
+
+  // Returns a closed record for iterations that nothing is counted in. Takes a lock: a series
+  // keeps its record from one iteration to the next.
+  OwnerRecord& take_record();
+  // Returns a new record, which is never used again for another owner.
+  OwnerRecord& make_record(OwnerKind kind, Pool& its_pool, std::uint64_t number);
+  // Gives a record back whose generation has ended. A record that still counts something (a job
+  // that did not end, a storage that is just being released) rests until that is gone.
+  void give_record(OwnerRecord& record) noexcept;
+
+  Domain& domain;
+  const DomainOptions options;
+  const std::uint64_t serial;
+  const std::uint64_t pool_number;
+  // Made by Domain::make, gone after shutdown. Not changed between.
+  std::optional<Pool> pool;
+  OwnerRecord* long_lived = nullptr;  // set once, in make
+  std::uint64_t long_lived_generation = 0;
+
+  // Relaxed: figures only.
+  std::atomic<std::uint64_t> storages_unowned{0};
+  std::atomic<std::uint64_t> storages_late{0};
+  std::atomic<std::int64_t> adopted_live{0};
+  std::atomic<std::int64_t> adopted_bytes{0};
+  // Set once something late was logged, so that it is said once per runtime.
+  std::atomic<bool> late_logged{false};
+  // For the tests of the tagging tests: scopes then do not restore the slot. Relaxed: set before
+  // tasks are submitted.
+  std::atomic<bool> skip_restore{false};
+
+  // Guards the finalizer lists of all storages of this domain: registration is rare.
+  std::mutex finalizer_mutex;
+
+ private:
+  // Guards the three containers.
+  std::mutex records_mutex_;
+  std::deque<OwnerRecord> records_;  // a deque: records never move and are never destroyed early
+  std::vector<OwnerRecord*> idle_;
+  std::vector<OwnerRecord*> resting_;
+};
+
+// Returns a number that no pool of this process has had.
+std::uint64_t next_pool_number() noexcept;
+
+}  // namespace ebb::inline v0

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+// The lifetimes of one runtime: its owner records, its pool, its log. Shared by the runtime, its
+// loops and loaders, and kept alive by the last storage. Thread-safe.
+#pragma once
+
+#include <ebb/alloc/pool.h>
+#include <ebb/gc/clock.h>
+#include <ebb/gc/log.h>
+#include <ebb/gc/owner.h>
+
+#include <cstdint>
+#include <memory>
+#include <string_view>
+
+namespace ebb::inline v0 {
+
+struct DomainOptions {
+  LogHook log = {};          // empty: stderr
+  Clock* clock = nullptr;    // null: the machine's; must outlive the last iteration
+  Bytes memory_limit{0};     // of the runtime's pool; 0 means none
+  bool bypass = false;       // every block straight from the system
+  Source* source = nullptr;  // null: the system's; must outlive the last storage
+};
+
+struct DomainStats {
+  std::uint64_t storages_live = 0;     // charged to the runtime itself
+  std::uint64_t storages_unowned = 0;  // ever made on a thread that had no owner
+  std::uint64_t storages_late = 0;     // ever made for an owner that had closed
+  std::uint64_t adopted_live = 0;      // stragglers that are still alive
+  Bytes adopted_bytes;
+};
+
+class Domain : public std::enable_shared_from_this<Domain> {
+ public:
+  static std::shared_ptr<Domain> make(DomainOptions options);
+  Domain(const Domain&) = delete;
+  Domain& operator=(const Domain&) = delete;
+  Domain(Domain&&) = delete;
+  Domain& operator=(Domain&&) = delete;
+  ~Domain();
+
+  // A number that no other domain of this process has had.
+  std::uint64_t serial() const noexcept;
+  // The runtime's own owner: what outlives iterations.
+  Owner long_lived() const noexcept;
+  Clock& clock() const noexcept;
+  void log(LogLevel level, std::string_view text) const noexcept;
+
+  // Returns a pool whose storages keep this domain alive: a loader's own memory.
+  Pool make_pool(std::string name, Bytes limit) const;
+  // Returns an owner that charges to pool, and no iteration waits for. It is closed by
+  // close_loader_owner, before pool is destroyed; what is made later is charged to the runtime.
+  Owner open_loader_owner(Pool& pool);
+  void close_loader_owner(Owner owner) noexcept;
+
+  DomainStats stats() const noexcept;
+  MemoryStats memory() const noexcept;  // of the runtime's pool
+  Bytes trim() noexcept;
+
+  // Ends the runtime: reports live storages and gives idle memory back. Once; storages may go on
+  // living on any thread.
+  void shutdown() noexcept;
+
+  class Impl;
+  Impl& impl() noexcept { return *impl_; }
+
+ private:
+  explicit Domain(DomainOptions options);
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace ebb::inline v0

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+// Who new storages are charged to: an iteration, a loader, or the runtime. The owner is part of the
+// running task; the thread-local slot is only a cache of it. [gc.owner]
+#pragma once
+
+#include <ebb/alloc/heap.h>
+#include <ebb/alloc/stream.h>
+
+#include <cstdint>
+
+namespace ebb::inline v0 {
+
+class Domain;
+class OwnerRecord;
+
+enum class OwnerKind : std::uint8_t { runtime, iteration, loader };
+
+// A copyable handle: (charged to, heap, stream). The heap follows from what is charged and from
+// the thread. It stays safe to use after its iteration has closed, as long as the runtime lives:
+// what is made with it then is charged to the runtime and counted as late.
+class Owner {
+ public:
+  constexpr Owner() = default;
+  Owner(OwnerRecord& record, std::uint64_t generation, Stream stream) noexcept
+      : record_(&record), generation_(generation), stream_(stream) {}
+
+  // Returns the owner of the running task. Throws std::invalid_argument, with the remedy, on a
+  // thread that has none.
+  static Owner current(const char* function);
+  // Returns the owner of the running task, false when it has none.
+  static Owner current_or_none() noexcept;
+
+  explicit operator bool() const noexcept { return record_ != nullptr; }
+  OwnerRecord* record() const noexcept { return record_; }
+  std::uint64_t generation() const noexcept { return generation_; }
+  Stream stream() const noexcept { return stream_; }
+  // Returns whether what it names is still open. Any thread.
+  bool is_open() const noexcept;
+  OwnerKind kind() const noexcept;
+  Domain* domain() const noexcept;
+
+  friend bool operator==(const Owner& a, const Owner& b) noexcept {
+    return a.record_ == b.record_ && a.generation_ == b.generation_ && a.stream_ == b.stream_;
+  }
+
+ private:
+  OwnerRecord* record_ = nullptr;
+  std::uint64_t generation_ = 0;
+  Stream stream_;
+};
+
+namespace detail {
+
+// The thread-local slot, by value. Trivial, so that reading it costs nothing.
+struct Slot {
+  Owner owner;
+  Heap* heap = nullptr;         // owned by this thread, from the pool numbered heap_pool
+  std::uint64_t heap_pool = 0;  // numbers of pools are never reused
+  bool heap_inherited = false;  // the heap is an enclosing scope's: not ours to park
+  bool late = false;            // the owner stands in for one that had closed
+  std::uint32_t scopes = 0;     // OwnerScopes around what runs now
+  const char* phase = nullptr;
+  std::uint64_t thread = 0;  // the system's number of this thread; 0: not asked yet
+};
+
+}  // namespace detail
+
+// What becomes of a heap that a thread without one took within a scope.
+enum class HeapStay : std::uint8_t {
+  with_thread,  // the next scope uses it again without a lock; parked when the thread ends
+  with_scope,   // parked when the scope ends: for pool threads, which may idle for ever
+};
+
+// Makes owner the current one of this thread until the scope ends, then restores what was there:
+// every task that ebb runs is wrapped in one. Not movable; ends on the thread that made it.
+class OwnerScope {
+ public:
+  explicit OwnerScope(Owner owner, HeapStay stay = HeapStay::with_thread) noexcept;
+  OwnerScope(const OwnerScope&) = delete;
+  OwnerScope& operator=(const OwnerScope&) = delete;
+  OwnerScope(OwnerScope&&) = delete;
+  OwnerScope& operator=(OwnerScope&&) = delete;
+  ~OwnerScope();
+
+ private:
+  detail::Slot saved_;
+  HeapStay stay_;
+};
+
+// Labels what this thread makes until it ends; reports show the innermost label. label must
+// outlive the storages made under it: use a literal.
+class Phase {
+ public:
+  explicit Phase(const char* label) noexcept;
+  Phase(const Phase&) = delete;
+  Phase& operator=(const Phase&) = delete;
+  Phase(Phase&&) = delete;
+  Phase& operator=(Phase&&) = delete;
+  ~Phase();
+
+ private:
+  const char* saved_;
+};
+
+}  // namespace ebb::inline v0

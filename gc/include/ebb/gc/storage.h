@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+// A reference-counted block with weak references and finalizers: what tensors view. Handles may be
+// copied and dropped on any thread; one handle is not shared between threads without a lock.
+#pragma once
+
+#include <ebb/alloc/data_ptr.h>
+#include <ebb/alloc/heap.h>
+#include <ebb/gc/birth.h>
+#include <ebb/gc/owner.h>
+
+#include <atomic>
+#include <cstdint>
+#include <utility>
+
+namespace ebb::inline v0 {
+
+namespace detail {
+
+struct StorageCell;
+
+// The part of a storage that handles read inline. Type-stable: counts may be read at any time.
+struct StorageHead : Cell {
+  std::atomic<std::uint32_t> strong{0};
+  std::atomic<std::uint32_t> weak{0};  // all strong references together hold one
+  void* data = nullptr;                // written before the first handle exists
+  Bytes bytes;
+  Device device;
+  bool read_only = false;
+};
+
+void storage_last_strong(StorageHead* head) noexcept;
+void storage_last_weak(StorageHead* head) noexcept;
+
+}  // namespace detail
+
+// A strong reference. With the last one the bytes are released at once and the finalizers run.
+class Storage {
+ public:
+  constexpr Storage() noexcept = default;
+  Storage(const Storage& other) noexcept : head_(other.head_) {
+    if (head_ != nullptr) {
+      head_->strong.fetch_add(1, std::memory_order_relaxed);
+    }
+  }
+  Storage(Storage&& other) noexcept : head_(std::exchange(other.head_, nullptr)) {}
+  Storage& operator=(Storage other) noexcept {
+    std::swap(head_, other.head_);
+    return *this;
+  }
+  ~Storage() { reset(); }
+
+  // Returns uninitialised bytes charged to owner. Throws OutOfMemory.
+  static Storage make(Owner owner, Bytes bytes, Align align, const Birth& birth);
+  // Takes ownership of foreign memory; owner is charged bytes. On failure data is released.
+  static Storage wrap(Owner owner, DataPtr data, Bytes bytes, const Birth& birth);
+
+  void reset() noexcept {
+    // Release pairs with the acquire below: what other holders did to the bytes is seen before
+    // they are released.
+    if (head_ != nullptr && head_->strong.fetch_sub(1, std::memory_order_acq_rel) == 1) {
+      detail::storage_last_strong(head_);
+    }
+    head_ = nullptr;
+  }
+
+  explicit operator bool() const noexcept { return head_ != nullptr; }
+  void* data() const noexcept { return head_->data; }
+  Bytes bytes() const noexcept { return head_->bytes; }
+  Device device() const noexcept { return head_->device; }
+  bool read_only() const noexcept { return head_->read_only; }
+  std::uint32_t use_count() const noexcept {
+    return head_ == nullptr ? 0 : head_->strong.load(std::memory_order_relaxed);
+  }
+  bool is_same(const Storage& other) const noexcept { return head_ == other.head_; }
+
+  // From now on tensors refuse to hand out writable data. Call before the storage is shared.
+  void set_read_only() noexcept { head_->read_only = true; }
+  // Sets the name that reports show; it must outlive the storage (use a literal). Any thread.
+  void set_name(const char* name) noexcept;
+  // Runs finalizer(context) after the bytes are released, in order of registration; the same pair
+  // registered again is one. Any thread that holds a reference.
+  void add_finalizer(void (*finalizer)(void* context) noexcept, void* context);
+
+  // Moves the charge to owner: keep and adopt are built on it. Any thread. [gc.count]
+  void transfer(Owner owner) noexcept;
+  // Returns who is charged now: kind and, for tests, the record.
+  OwnerKind owner_kind() const noexcept;
+  const OwnerRecord* owner_record() const noexcept;
+
+ private:
+  friend class WeakStorage;
+  explicit Storage(detail::StorageHead* head) noexcept : head_(head) {}
+
+  detail::StorageHead* head_ = nullptr;
+};
+
+// A weak reference: does not keep the bytes.
+class WeakStorage {
+ public:
+  constexpr WeakStorage() noexcept = default;
+  explicit WeakStorage(const Storage& storage) noexcept : head_(storage.head_) { retain(); }
+  WeakStorage(const WeakStorage& other) noexcept : head_(other.head_) { retain(); }
+  WeakStorage(WeakStorage&& other) noexcept : head_(std::exchange(other.head_, nullptr)) {}
+  WeakStorage& operator=(WeakStorage other) noexcept {
+    std::swap(head_, other.head_);
+    return *this;
+  }
+  ~WeakStorage();
+
+  // Returns a strong reference while one lives somewhere, else an empty one. No resurrection.
+  Storage lock() const noexcept;
+
+ private:
+  void retain() noexcept {
+    if (head_ != nullptr) {
+      head_->weak.fetch_add(1, std::memory_order_relaxed);
+    }
+  }
+
+  detail::StorageHead* head_ = nullptr;
+};
+
+}  // namespace ebb::inline v0

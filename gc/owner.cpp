@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+// Owner handles and the scopes that set them. [gc.owner]
+#include "domain_impl.h"
+#include "owner_record.h"
+#include "slot.h"
+
+#include <ebb/gc/owner.h>
+
+#include <stdexcept>
+#include <string>
+
+namespace ebb::inline v0 {
+
+Owner Owner::current(const char* function) {
+  const Owner owner = detail::slot().owner;
+  if (!owner) {
+    throw std::invalid_argument(
+        "[" + std::string(function) +
+        "] this thread has no owner to charge: pass a Runtime or an Iteration first, open an "
+        "Iteration, or hand the work over with ebb::bind");
+  }
+  return owner;
+}
+
+Owner Owner::current_or_none() noexcept {
+  return detail::slot().owner;
+}
+
+bool Owner::is_open() const noexcept {
+  return record_ != nullptr && record_->generation.load(std::memory_order_acquire) == generation_;
+}
+
+OwnerKind Owner::kind() const noexcept {
+  return record_->kind;
+}
+
+Domain* Owner::domain() const noexcept {
+  return record_ == nullptr ? nullptr : record_->domain;
+}
+
+OwnerScope::OwnerScope(Owner owner, HeapStay stay) noexcept : stay_(stay) {
+  detail::enter_owner(saved_, owner);
+  ++detail::slot().scopes;
+  detail::drop_stale_owner();
+}
+
+OwnerScope::~OwnerScope() {
+  const Owner owner = detail::slot().owner;
+  if (owner && owner.domain()->impl().skip_restore.load(std::memory_order_relaxed)) [[unlikely]] {
+    return;  // only the tests that prove the tagging tests can fail set this
+  }
+  // A loader's heap always goes back to its pool: the loader may end before the thread does.
+  detail::leave_owner(saved_,
+                      stay_ == HeapStay::with_thread && owner && owner.kind() != OwnerKind::loader);
+}
+
+Phase::Phase(const char* label) noexcept : saved_(detail::slot().phase) {
+  detail::slot().phase = label;
+}
+
+Phase::~Phase() {
+  detail::slot().phase = saved_;
+}
+
+}  // namespace ebb::inline v0

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+// Counting: charges, releases and jobs of one owner. [gc.count]
+#include "owner_record.h"
+
+#include <utility>
+
+namespace ebb::inline v0 {
+
+bool OwnerRecord::charge(std::uint64_t wanted, std::int64_t bytes, std::uint64_t thread) noexcept {
+  if (opener.load(std::memory_order_relaxed) == thread) {
+    // This thread opened the current generation, so nobody else ends it meanwhile, save a guard
+    // destroyed on a wrong thread; that one adopts by scanning and never reads local counts.
+    if (generation.load(std::memory_order_relaxed) != wanted) {
+      return false;
+    }
+    ++local_live;
+    local_bytes += bytes;
+    return true;
+  }
+  remote_live.fetch_add(1, std::memory_order_seq_cst);
+  if (generation.load(std::memory_order_seq_cst) != wanted) {
+    remote_live.fetch_sub(1, std::memory_order_seq_cst);
+    wake();
+    return false;
+  }
+  remote_bytes.fetch_add(bytes, std::memory_order_relaxed);
+  return true;
+}
+
+void OwnerRecord::add(std::int64_t bytes, std::uint64_t thread) noexcept {
+  if (opener.load(std::memory_order_relaxed) == thread) {
+    ++local_live;
+    local_bytes += bytes;
+    return;
+  }
+  remote_bytes.fetch_add(bytes, std::memory_order_relaxed);
+  remote_live.fetch_add(1, std::memory_order_seq_cst);
+}
+
+void OwnerRecord::subtract(std::int64_t bytes, std::uint64_t thread) noexcept {
+  if (opener.load(std::memory_order_relaxed) == thread) {
+    --local_live;
+    local_bytes -= bytes;
+    return;
+  }
+  remote_bytes.fetch_sub(bytes, std::memory_order_relaxed);
+  remote_live.fetch_sub(1, std::memory_order_seq_cst);
+  wake();
+}
+
+bool OwnerRecord::add_job(std::uint64_t wanted) noexcept {
+  jobs.fetch_add(1, std::memory_order_seq_cst);
+  if (generation.load(std::memory_order_seq_cst) != wanted) {
+    end_job();
+    return false;
+  }
+  return true;
+}
+
+void OwnerRecord::end_job() noexcept {
+  jobs.fetch_sub(1, std::memory_order_seq_cst);
+  wake();
+}
+
+void OwnerRecord::wake() noexcept {
+  if (closing.load(std::memory_order_seq_cst)) [[unlikely]] {
+    const std::lock_guard lock(mutex);
+    changed.notify_all();
+  }
+}
+
+void OwnerRecord::make_remote() noexcept {
+  remote_live.fetch_add(std::exchange(local_live, 0), std::memory_order_seq_cst);
+  remote_bytes.fetch_add(std::exchange(local_bytes, 0), std::memory_order_relaxed);
+  opener.store(no_thread, std::memory_order_relaxed);
+}
+
+std::uint64_t OwnerRecord::open(std::uint64_t thread, std::uint64_t new_iteration) noexcept {
+  iteration = new_iteration;
+  sequence = 0;
+  remote_sequence.store(0, std::memory_order_relaxed);
+  opener.store(thread, std::memory_order_relaxed);
+  // Release: whoever sees the odd generation sees the fields above.
+  return generation.fetch_add(1, std::memory_order_release) + 1;
+}
+
+void OwnerRecord::keep_domain_for_opener() noexcept {
+  const std::lock_guard lock(mutex);
+  kept_domain_ = domain->weak_from_this().lock();
+}
+
+std::shared_ptr<Domain> OwnerRecord::forget_opener() noexcept {
+  const std::lock_guard lock(mutex);
+  return std::exchange(kept_domain_, nullptr);
+}
+
+void OwnerRecord::store_error(std::exception_ptr error) noexcept {
+  const std::lock_guard lock(mutex);
+  if (first_error_ == nullptr) {
+    first_error_ = std::move(error);
+    has_error.store(true, std::memory_order_relaxed);
+  }
+}
+
+std::exception_ptr OwnerRecord::take_error() noexcept {
+  const std::lock_guard lock(mutex);
+  has_error.store(false, std::memory_order_relaxed);
+  return std::exchange(first_error_, nullptr);
+}
+
+}  // namespace ebb::inline v0

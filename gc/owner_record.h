@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+// What storages and jobs are counted in. Private to gc. Type-stable: a record lives as long as its
+// domain, is used again for later iterations, and is checked by its generation. [gc.count]
+#pragma once
+
+#include <ebb/alloc/pool.h>
+#include <ebb/gc/domain.h>
+#include <ebb/gc/owner.h>
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <exception>
+#include <memory>
+#include <mutex>
+
+namespace ebb::inline v0 {
+
+// The opener of a record that no thread opened: every count is then remote.
+inline constexpr std::uint64_t no_thread = ~std::uint64_t{0};
+
+// Live is local + remote. A count goes where the thread that counts belongs, so that the opening
+// thread pays no atomic operation; either part may be negative on its own.
+class alignas(64) OwnerRecord {
+ public:
+  OwnerRecord(Domain& its_domain, OwnerKind its_kind, Pool& its_pool,
+              std::uint64_t its_pool_number) noexcept
+      : domain(&its_domain), pool(&its_pool), pool_number(its_pool_number), kind(its_kind) {}
+
+  // Charges one storage to this record if generation is still open. Returns whether it did.
+  // Any thread.
+  bool charge(std::uint64_t wanted, std::int64_t bytes, std::uint64_t thread) noexcept;
+  // Charges without a check: for transfers, whose caller knows that the record stays open or is
+  // the runtime's. Any thread.
+  void add(std::int64_t bytes, std::uint64_t thread) noexcept;
+  // Takes one storage off; wakes the closing thread when it waits. Any thread.
+  void subtract(std::int64_t bytes, std::uint64_t thread) noexcept;
+
+  // Counts a job if generation is still open. Returns whether it did. Any thread.
+  bool add_job(std::uint64_t wanted) noexcept;
+  void end_job() noexcept;
+
+  // Opening thread only (or any, when the opener is no_thread).
+  std::int64_t live() const noexcept {
+    return local_live + remote_live.load(std::memory_order_seq_cst);
+  }
+  std::int64_t live_bytes() const noexcept {
+    return local_bytes + remote_bytes.load(std::memory_order_relaxed);
+  }
+  // Hands the local counts over to the remote ones: from now on any thread may read live().
+  // Opening thread only.
+  void make_remote() noexcept;
+  // Returns whether nothing is counted in a record that make_remote was called on.
+  bool is_idle() const noexcept {
+    return remote_live.load(std::memory_order_seq_cst) == 0 &&
+           jobs.load(std::memory_order_seq_cst) == 0;
+  }
+
+  // Begins a generation and returns its number; thread may then count locally.
+  std::uint64_t open(std::uint64_t thread, std::uint64_t new_iteration) noexcept;
+  // Ends the generation: later charges and jobs are refused. Sequentially consistent, as are the
+  // counts and the generation check of charge() and add_job(): either they see the end, or the
+  // caller sees their count.
+  void end_generation() noexcept { generation.fetch_add(1, std::memory_order_seq_cst); }
+
+  // A guard was destroyed on a thread that is not its opener: the opener's slot still names this
+  // record, so the domain is kept until the opener has noticed.
+  void keep_domain_for_opener() noexcept;
+  std::shared_ptr<Domain> forget_opener() noexcept;
+
+  void store_error(std::exception_ptr error) noexcept;
+  std::exception_ptr take_error() noexcept;
+
+  // Odd while open. Written by whoever opens and closes; read by all.
+  std::atomic<std::uint64_t> generation{0};
+  // Relaxed: a thread only asks whether it is itself, and then it wrote the value itself.
+  std::atomic<std::uint64_t> opener{no_thread};
+  // The same for all generations, so that stale handles may read them.
+  Domain* const domain;
+  Pool* const pool;  // used under an open generation only: a loader's pool goes with the loader
+  const std::uint64_t pool_number;
+  const OwnerKind kind;
+  // Written by open(); read by holders of an open generation.
+  std::uint64_t iteration = 0;
+
+  // Opening thread only.
+  std::int64_t local_live = 0;
+  std::int64_t local_bytes = 0;
+  std::uint64_t sequence = 0;
+
+  alignas(64) std::atomic<std::int64_t> remote_live{0};
+  std::atomic<std::int64_t> remote_bytes{0};
+  std::atomic<std::uint64_t> remote_sequence{0};
+  std::atomic<std::int64_t> jobs{0};
+  // Set while the closing thread waits. Sequentially consistent with the counts: either who counts
+  // down sees it, or the closing thread sees the count before it sleeps.
+  std::atomic<bool> closing{false};
+  std::atomic<bool> has_error{false};
+  // Guards first_error_ and kept_domain_; changed is notified under it.
+  std::mutex mutex;
+  std::condition_variable changed;
+
+ private:
+  void wake() noexcept;
+  std::exception_ptr first_error_;
+  std::shared_ptr<Domain> kept_domain_;
+};
+
+}  // namespace ebb::inline v0

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+// The thread-local slot: entering and leaving owners, and which heap stays with the thread.
+#include "slot.h"
+
+#include <sys/syscall.h>
+#include <unistd.h>
+
+namespace ebb::inline v0::detail {
+namespace {
+
+// Plain data, so that reading it needs no guard; its destructor is ParkAtExit below.
+constinit thread_local Slot this_slot;
+constinit thread_local bool thread_ended = false;
+
+// Ends what the thread leaves behind: parks the heap that is still in the slot when the thread
+// ends.
+struct ParkAtExit {
+  bool armed = false;
+  ParkAtExit() = default;
+  ParkAtExit(const ParkAtExit&) = delete;
+  ParkAtExit& operator=(const ParkAtExit&) = delete;
+  ParkAtExit(ParkAtExit&&) = delete;
+  ParkAtExit& operator=(ParkAtExit&&) = delete;
+  ~ParkAtExit() {
+    thread_ended = true;
+    drop_stale_owner();
+    if (this_slot.heap != nullptr && !this_slot.heap_inherited) {
+      Pool::park(*this_slot.heap);
+    }
+    this_slot = Slot{};
+  }
+};
+thread_local ParkAtExit park_at_exit;
+
+}  // namespace
+
+Slot& slot() noexcept {
+  return this_slot;
+}
+
+std::uint64_t this_thread_number() noexcept {
+  if (this_slot.thread == 0) [[unlikely]] {
+    this_slot.thread = static_cast<std::uint64_t>(syscall(SYS_gettid));
+  }
+  return this_slot.thread;
+}
+
+void enter_owner(Slot& saved, Owner owner) noexcept {
+  saved = this_slot;
+  this_slot.owner = owner;
+  this_slot.late = false;
+  if (this_slot.heap != nullptr) {
+    this_slot.heap_inherited = true;
+    if (owner && owner.record()->pool_number != this_slot.heap_pool) {
+      this_slot.heap = nullptr;  // saved has it; the scope takes one of its own pool when needed
+      this_slot.heap_inherited = false;
+    }
+  }
+}
+
+void leave_owner(const Slot& saved, bool keep_heap) noexcept {
+  Heap* const mine = this_slot.heap_inherited ? nullptr : this_slot.heap;
+  const std::uint64_t pool = this_slot.heap_pool;
+  const std::uint64_t thread = this_slot.thread;
+  this_slot = saved;
+  this_slot.thread = thread;
+  if (mine == nullptr) {
+    return;
+  }
+  if (saved.heap == nullptr && keep_heap && !thread_ended) {
+    this_slot.heap = mine;  // the next scope of the same pool finds it: no lock per iteration
+    this_slot.heap_pool = pool;
+    this_slot.heap_inherited = false;
+  } else {
+    Pool::park(*mine);
+  }
+}
+
+void drop_stale_owner() noexcept {
+  OwnerRecord* const record = this_slot.owner.record();
+  if (record == nullptr || this_slot.owner.is_open()) [[likely]] {
+    return;
+  }
+  if (this_slot.scopes > 0) {
+    this_slot.owner = record->domain->long_lived();
+    this_slot.late = true;
+    return;
+  }
+  this_slot.owner = Owner{};
+  record->forget_opener();
+}
+
+void park_heap_of_pool(std::uint64_t pool) noexcept {
+  if (this_slot.heap != nullptr && !this_slot.heap_inherited && this_slot.heap_pool == pool) {
+    Pool::park(*this_slot.heap);
+    this_slot.heap = nullptr;
+  }
+}
+
+void HeapLease::take(const OwnerRecord& record) {
+  Heap& taken = record.pool->acquire();
+  heap_ = &taken;
+  if (thread_ended || (this_slot.heap != nullptr && this_slot.heap_inherited)) {
+    temporary_ = true;
+    return;
+  }
+  if (this_slot.heap != nullptr) {
+    Pool::park(*this_slot.heap);
+  }
+  park_at_exit.armed = true;  // constructs it, so that its destructor runs
+  this_slot.heap = &taken;
+  this_slot.heap_pool = record.pool_number;
+  this_slot.heap_inherited = false;
+}
+
+}  // namespace ebb::inline v0::detail

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+// The one thread-local slot of the process, and the heap that a thread allocates from.
+// Private to gc. Each function works on the calling thread's slot only. [gc.owner] [rt.global]
+#pragma once
+
+#include "owner_record.h"
+
+#include <ebb/gc/owner.h>
+
+#include <cstdint>
+
+namespace ebb::inline v0::detail {
+
+// Returns this thread's slot. Valid until the thread has ended.
+Slot& slot() noexcept;
+
+// Returns this thread's number, as the system counts threads. Never 0.
+std::uint64_t this_thread_number() noexcept;
+
+// Makes owner the current one and puts what was there into saved; the way back restores it. A heap
+// that was taken in between stays in the slot (keep_heap, when there was none before) or is parked.
+void enter_owner(Slot& saved, Owner owner) noexcept;
+void leave_owner(const Slot& saved, bool keep_heap) noexcept;
+
+// Replaces the slot's owner if its iteration has closed: by the runtime, as late, within an
+// OwnerScope; else by none. Only misuse of guards and work past a deadline lead to it.
+void drop_stale_owner() noexcept;
+
+// Parks the heap of this thread's slot when it comes from the pool numbered pool and is not an
+// enclosing scope's.
+void park_heap_of_pool(std::uint64_t pool) noexcept;
+
+// The heap of one allocation: the slot's when it fits the record's pool; else one is taken from
+// the pool, which stays in the slot unless an enclosing scope's heap is there.
+class HeapLease {
+ public:
+  // Throws OutOfMemory when a new heap cannot be made.
+  explicit HeapLease(const OwnerRecord& record) {
+    const Slot& s = slot();
+    if (s.heap != nullptr && s.heap_pool == record.pool_number) {
+      heap_ = s.heap;
+    } else {
+      take(record);
+    }
+  }
+  HeapLease(const HeapLease&) = delete;
+  HeapLease& operator=(const HeapLease&) = delete;
+  HeapLease(HeapLease&&) = delete;
+  HeapLease& operator=(HeapLease&&) = delete;
+  ~HeapLease() {
+    if (temporary_) {
+      Pool::park(*heap_);
+    }
+  }
+
+  Heap& heap() const noexcept { return *heap_; }
+
+ private:
+  void take(const OwnerRecord& record);
+
+  Heap* heap_ = nullptr;
+  bool temporary_ = false;
+};
+
+}  // namespace ebb::inline v0::detail

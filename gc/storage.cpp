@@ -1,0 +1,256 @@
+// SPDX-License-Identifier: Apache-2.0
+// Making, charging, transferring and releasing storages. [gc.count] [gc.storage]
+#include "domain_impl.h"
+#include "slot.h"
+#include "storage_cell.h"
+
+#include <ebb/alloc/error.h>
+#include <ebb/gc/storage.h>
+
+#include <memory>
+#include <mutex>
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+namespace ebb::inline v0 {
+namespace detail {
+namespace {
+
+StorageCell* cell_of(StorageHead* head) noexcept {
+  return static_cast<StorageCell*>(head);
+}
+
+// Takes a straggler off the adopted figures if it still is in them.
+void clear_adopted(StorageCell& cell, Domain& domain) noexcept {
+  if (cell.adopted.load(std::memory_order_relaxed) &&
+      cell.adopted.exchange(false, std::memory_order_acq_rel)) {
+    domain.impl().adopted_live.fetch_sub(1, std::memory_order_relaxed);
+    domain.impl().adopted_bytes.fetch_sub(signed_bytes(cell.bytes), std::memory_order_relaxed);
+  }
+}
+
+void run_finalizers(StorageCell& cell) noexcept {
+  // The last strong reference is gone, so nobody registers any more.
+  Finalizer* next = std::exchange(cell.finalizers, nullptr);
+  while (next != nullptr) {
+    Finalizer* const done = next;
+    done->call(done->context);
+    next = done->next;
+    delete done;
+  }
+}
+
+void note_late(Domain& domain) noexcept {
+  Domain::Impl& impl = domain.impl();
+  impl.storages_late.fetch_add(1, std::memory_order_relaxed);
+  if (!impl.late_logged.exchange(true, std::memory_order_relaxed)) {
+    domain.log(LogLevel::warning,
+               "a storage was made for an iteration that had already closed (a task or a bound "
+               "function ran late): it is charged to the runtime; said once");
+  }
+}
+
+// One storage charged to whom it belongs: the wanted owner, or the runtime when that has closed.
+// Undone unless commit() is called.
+class Charge {
+ public:
+  Charge(Owner owner, Bytes bytes, const char* function)
+      : record_(owner.record()), bytes_(signed_bytes(bytes)), thread_(this_thread_number()) {
+    if (record_ == nullptr) {
+      throw std::invalid_argument("[" + std::string(function) + "] the owner is empty");
+    }
+    if (!record_->charge(owner.generation(), bytes_, thread_)) {
+      charge_runtime(function);
+    } else if (slot().late) [[unlikely]] {
+      note_late(*record_->domain);
+    }
+  }
+  Charge(const Charge&) = delete;
+  Charge& operator=(const Charge&) = delete;
+  Charge(Charge&&) = delete;
+  Charge& operator=(Charge&&) = delete;
+  ~Charge() {
+    if (record_ != nullptr) {
+      record_->subtract(bytes_, thread_);
+    }
+  }
+
+  OwnerRecord& record() const noexcept { return *record_; }
+  std::uint64_t thread() const noexcept { return thread_; }
+  std::uint64_t next_sequence() const noexcept {
+    return record_->opener.load(std::memory_order_relaxed) == thread_
+               ? record_->sequence++
+               : record_->remote_sequence.fetch_add(1, std::memory_order_relaxed);
+  }
+  void commit() noexcept { record_ = nullptr; }
+
+ private:
+  void charge_runtime(const char* function) {
+    Domain& domain = *record_->domain;
+    Domain::Impl& impl = domain.impl();
+    record_ = impl.long_lived;
+    if (!record_->charge(impl.long_lived_generation, bytes_, thread_)) {
+      record_ = nullptr;
+      throw std::invalid_argument("[" + std::string(function) +
+                                  "] the runtime has been destroyed: nothing can be made in it");
+    }
+    note_late(domain);
+  }
+
+  OwnerRecord* record_;
+  std::int64_t bytes_;
+  std::uint64_t thread_;
+};
+
+void note_unowned(const OwnerRecord& record) noexcept {
+  if (!slot().owner) {
+    record.domain->impl().storages_unowned.fetch_add(1, std::memory_order_relaxed);
+  }
+}
+
+// Fills a fresh cell and publishes it.
+void publish(StorageCell& cell, Heap& home, DataPtr data, Bytes bytes, const Birth& birth,
+             const Charge& charge) noexcept {
+  cell.data = data.get();
+  cell.bytes = bytes;
+  cell.device = data.device();
+  cell.read_only = false;
+  cell.name.store(nullptr, std::memory_order_relaxed);
+  cell.adopted.store(false, std::memory_order_relaxed);
+  cell.home = &home;
+  cell.ptr = std::move(data);
+  cell.birth = birth;
+  cell.phase = slot().phase;
+  cell.sequence = charge.next_sequence();
+  cell.iteration = charge.record().iteration;
+  cell.thread = charge.thread();
+  cell.finalizers = nullptr;
+  cell.strong.store(1, std::memory_order_relaxed);
+  cell.owner.store(&charge.record(), std::memory_order_relaxed);
+  // Release: pairs with pin()'s acquire; a scan that pins the cell reads what is written above.
+  cell.weak.store(1, std::memory_order_release);
+}
+
+}  // namespace
+
+void storage_last_strong(StorageHead* head) noexcept {
+  StorageCell& cell = *cell_of(head);
+  cell.ptr.reset();
+  if (cell.finalizers != nullptr) [[unlikely]] {
+    run_finalizers(cell);
+  }
+  OwnerRecord* const record = cell.owner.exchange(nullptr, std::memory_order_acq_rel);
+  clear_adopted(cell, *record->domain);
+  record->subtract(signed_bytes(cell.bytes), this_thread_number());
+  // The record's domain lives at least until the cell is given back, which is last.
+  cell.unpin();
+}
+
+void storage_last_weak(StorageHead* head) noexcept {
+  StorageCell* const cell = cell_of(head);
+  cell->home->give_cell(cell);
+}
+
+}  // namespace detail
+
+Storage Storage::make(Owner owner, Bytes bytes, Align align, const Birth& birth) {
+  detail::Charge charge(owner, bytes, "Storage::make");
+  const detail::HeapLease lease(charge.record());
+  Heap& heap = lease.heap();
+  auto* const cell = static_cast<detail::StorageCell*>(static_cast<void*>(heap.take_cell()));
+  if (cell == nullptr) {
+    throw OutOfMemory("Storage::make", heap.explain(cell_bytes));
+  }
+  const Block block = heap.try_allocate(bytes, align, owner.stream());
+  if (!block) {
+    heap.give_cell(cell);
+    throw OutOfMemory("Storage::make", heap.explain(bytes));
+  }
+  detail::note_unowned(charge.record());
+  detail::publish(*cell, heap, own_block(block), bytes, birth, charge);
+  charge.commit();
+  return Storage(cell);
+}
+
+Storage Storage::wrap(Owner owner, DataPtr data, Bytes bytes, const Birth& birth) {
+  detail::Charge charge(owner, bytes, "Storage::wrap");
+  const detail::HeapLease lease(charge.record());
+  auto* const cell =
+      static_cast<detail::StorageCell*>(static_cast<void*>(lease.heap().take_cell()));
+  if (cell == nullptr) {
+    throw OutOfMemory("Storage::wrap", lease.heap().explain(cell_bytes));
+  }
+  detail::note_unowned(charge.record());
+  detail::publish(*cell, lease.heap(), std::move(data), bytes, birth, charge);
+  charge.commit();
+  return Storage(cell);
+}
+
+void Storage::set_name(const char* name) noexcept {
+  detail::cell_of(head_)->name.store(name, std::memory_order_relaxed);
+}
+
+void Storage::add_finalizer(void (*finalizer)(void* context) noexcept, void* context) {
+  detail::StorageCell& cell = *detail::cell_of(head_);
+  auto fresh = std::make_unique<detail::Finalizer>(detail::Finalizer{finalizer, context, nullptr});
+  const std::lock_guard lock(
+      cell.owner.load(std::memory_order_acquire)->domain->impl().finalizer_mutex);
+  detail::Finalizer** end = &cell.finalizers;
+  while (*end != nullptr) {
+    if ((*end)->call == finalizer && (*end)->context == context) {
+      return;
+    }
+    end = &(*end)->next;
+  }
+  *end = fresh.release();
+}
+
+void Storage::transfer(Owner owner) noexcept {
+  detail::StorageCell& cell = *detail::cell_of(head_);
+  Domain& domain = *owner.record()->domain;
+  const std::uint64_t thread = detail::this_thread_number();
+  const std::int64_t bytes = detail::signed_bytes(cell.bytes);
+  OwnerRecord* target = owner.record();
+  if (!target->charge(owner.generation(), bytes, thread)) {
+    target = domain.impl().long_lived;
+    target->add(bytes, thread);
+  }
+  // The caller holds a reference, so the storage cannot die: only other transfers race.
+  OwnerRecord* old = cell.owner.load(std::memory_order_acquire);
+  while (!cell.owner.compare_exchange_weak(old, target, std::memory_order_acq_rel)) {
+  }
+  detail::clear_adopted(cell, domain);
+  old->subtract(bytes, thread);
+}
+
+OwnerKind Storage::owner_kind() const noexcept {
+  return owner_record()->kind;
+}
+
+const OwnerRecord* Storage::owner_record() const noexcept {
+  return detail::cell_of(head_)->owner.load(std::memory_order_acquire);
+}
+
+WeakStorage::~WeakStorage() {
+  if (head_ != nullptr) {
+    detail::cell_of(head_)->unpin();
+  }
+}
+
+Storage WeakStorage::lock() const noexcept {
+  if (head_ == nullptr) {
+    return {};
+  }
+  std::uint32_t count = head_->strong.load(std::memory_order_relaxed);
+  while (count != 0) {
+    // Acquire: pairs with the release of earlier holders' writes through their handles.
+    if (head_->strong.compare_exchange_weak(count, count + 1, std::memory_order_acquire,
+                                            std::memory_order_relaxed)) {
+      return Storage(head_);
+    }
+  }
+  return {};
+}
+
+}  // namespace ebb::inline v0

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+// Scanning a pool's cells for the storages of one owner. [gc.policy] [gc.report]
+#include "stragglers.h"
+
+#include "domain_impl.h"
+#include "slot.h"
+#include "storage_cell.h"
+
+#include <algorithm>
+#include <array>
+#include <exception>
+#include <string_view>
+
+namespace ebb::inline v0::detail {
+namespace {
+
+// Calls visit(cell) for each live storage charged to record; the cell is pinned meanwhile.
+template <class Visit>
+void for_each_owned(const Pool& pool, const OwnerRecord& record, Visit visit) {
+  struct Context {
+    const OwnerRecord* record;
+    Visit* visit;
+    std::exception_ptr error;  // no exception crosses the pool's walk
+  } context{&record, &visit, nullptr};
+  pool.for_each_cell(
+      [](void* opaque, Cell* cell) {
+        auto& c = *static_cast<Context*>(opaque);
+        auto& storage = *static_cast<StorageCell*>(static_cast<StorageHead*>(cell));
+        if (c.error != nullptr || storage.owner.load(std::memory_order_relaxed) != c.record ||
+            !storage.pin()) {
+          return;
+        }
+        if (storage.owner.load(std::memory_order_acquire) == c.record) {
+          try {
+            (*c.visit)(storage);
+          } catch (...) {
+            c.error = std::current_exception();
+          }
+        }
+        storage.unpin();
+      },
+      &context);
+  if (context.error != nullptr) {
+    std::rethrow_exception(context.error);
+  }
+}
+
+std::string format_birth(const Birth& birth) {
+  if (birth.note.format == nullptr) {
+    return {};
+  }
+  std::array<char, 128> text;
+  const std::size_t size = birth.note.format(birth.note.bytes.data(), text.data(), text.size());
+  return {text.data(), std::min(size, text.size())};
+}
+
+std::string text_or_empty(const char* text) {
+  return text != nullptr ? text : "";
+}
+
+bool same_place(const Place& a, const Place& b) {
+  return a.line == b.line && std::string_view(a.file) == b.file;
+}
+
+StragglerPlace first_of_place(const StorageCell& cell) {
+  StragglerPlace place;
+  place.place = cell.birth.place;
+  place.what = format_birth(cell.birth);
+  place.name = text_or_empty(cell.name.load(std::memory_order_relaxed));
+  place.phase = text_or_empty(cell.phase);
+  place.sequence = cell.sequence;
+  place.thread = cell.thread;
+  return place;
+}
+
+}  // namespace
+
+std::vector<StragglerPlace> find_stragglers(const Pool& pool, const OwnerRecord& record) {
+  std::vector<StragglerPlace> places;
+  for_each_owned(pool, record, [&](const StorageCell& cell) {
+    auto found = std::find_if(places.begin(), places.end(), [&](const StragglerPlace& p) {
+      return same_place(p.place, cell.birth.place);
+    });
+    if (found == places.end()) {
+      places.push_back(first_of_place(cell));
+      found = std::prev(places.end());
+    }
+    ++found->count;
+    found->bytes += cell.bytes;
+  });
+  std::sort(places.begin(), places.end(), [](const StragglerPlace& a, const StragglerPlace& b) {
+    return a.bytes != b.bytes ? a.bytes > b.bytes : a.sequence < b.sequence;
+  });
+  return places;
+}
+
+std::uint64_t adopt_stragglers(const Pool& pool, OwnerRecord& record) noexcept {
+  Domain::Impl& impl = record.domain->impl();
+  OwnerRecord& runtime = *impl.long_lived;
+  const std::uint64_t thread = this_thread_number();
+  std::uint64_t adopted = 0;
+  for_each_owned(pool, record, [&](StorageCell& cell) {
+    const std::int64_t bytes = signed_bytes(cell.bytes);
+    // First the new count, then the word, then the old count: no reader sees too little.
+    runtime.add(bytes, thread);
+    impl.adopted_live.fetch_add(1, std::memory_order_relaxed);
+    impl.adopted_bytes.fetch_add(bytes, std::memory_order_relaxed);
+    cell.adopted.store(true, std::memory_order_release);
+    OwnerRecord* expected = &record;
+    if (cell.owner.compare_exchange_strong(expected, &runtime, std::memory_order_acq_rel)) {
+      record.subtract(bytes, thread);
+      ++adopted;
+      return;
+    }
+    runtime.subtract(bytes, thread);
+    if (cell.adopted.exchange(false, std::memory_order_acq_rel)) {
+      impl.adopted_live.fetch_sub(1, std::memory_order_relaxed);
+      impl.adopted_bytes.fetch_sub(bytes, std::memory_order_relaxed);
+    }
+  });
+  return adopted;
+}
+
+void append_places(std::string& text, const std::vector<StragglerPlace>& places) {
+  constexpr std::size_t shown = 20;
+  for (std::size_t i = 0; i < std::min(places.size(), shown); ++i) {
+    const StragglerPlace& p = places[i];
+    text += "\n  " + std::string(p.place.file) + ":" + std::to_string(p.place.line) + "  ";
+    text += p.count == 1 ? "" : std::to_string(p.count) + " x ";
+    text += p.what.empty() ? "storage" : p.what;
+    text += ", " + to_string(p.bytes);
+    text += p.name.empty() ? "" : ", named \"" + p.name + "\"";
+    text += p.phase.empty() ? "" : ", made in phase \"" + p.phase + "\"";
+    text += ", number " + std::to_string(p.sequence) + " of its iteration, made by thread " +
+            std::to_string(p.thread);
+    if (p.streak > 1) {
+      text += ", alive at " + std::to_string(p.streak) + " closes in a row";
+    }
+  }
+  if (places.size() > shown) {
+    text += "\n  and " + std::to_string(places.size() - shown) + " more places";
+  }
+}
+
+std::string describe_live(const Pool& pool, const OwnerRecord& record) {
+  const std::vector<StragglerPlace> places = find_stragglers(pool, record);
+  std::uint64_t count = 0;
+  Bytes bytes;
+  for (const StragglerPlace& place : places) {
+    count += place.count;
+    bytes += place.bytes;
+  }
+  std::string text = "the runtime ends while " + std::to_string(count) + " of its storages (" +
+                     to_string(bytes) + ") are alive; they stay valid";
+  append_places(text, places);
+  return text;
+}
+
+}  // namespace ebb::inline v0::detail
