@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+// Progress, the summary, and the JSON file.
+#include "report.h"
+
+#include <ebb/gc/report.h>
+
+#include <nlohmann/json.hpp>
+
+#include <cmath>
+#include <cstdio>
+
+#include <nn/output_file.h>
+#include <sys/resource.h>
+
+namespace {
+
+std::size_t peak_rss_bytes() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  return static_cast<std::size_t>(usage.ru_maxrss) * 1024;
+}
+
+const char* name_of(ebb::ExecutorKind kind) {
+  return kind == ebb::ExecutorKind::tbb ? "tbb" : "jthread";
+}
+
+}  // namespace
+
+Report::Report(const Options& options, ebb::Loop& loop, std::uint64_t steps_per_epoch)
+    : options_(options),
+      loop_(loop),
+      steps_per_epoch_(steps_per_epoch),
+      begin_(std::chrono::steady_clock::now()) {
+  losses_.reserve(steps_per_epoch * options.epochs);
+}
+
+double Report::seconds() const {
+  return std::chrono::duration<double>(end_ - begin_).count();
+}
+
+void Report::step(std::int64_t samples, float loss) {
+  if (!progress_.has_value()) {
+    const std::uint64_t epoch = losses_.size() / steps_per_epoch_ + 1;
+    progress_.emplace(ebb::ProgressOptions{
+        .label = "epoch " + std::to_string(epoch) + "/" + std::to_string(options_.epochs),
+        .total = steps_per_epoch_});
+  }
+  losses_.push_back(loss);
+  samples_ += static_cast<std::uint64_t>(samples);
+  char note[32];
+  const int length = std::snprintf(note, sizeof note, "loss %.4f", static_cast<double>(loss));
+  progress_->step({note, static_cast<std::size_t>(length)});
+  if (losses_.size() % steps_per_epoch_ == 0) {
+    end_epoch();
+  }
+}
+
+void Report::end_epoch() {
+  progress_.reset();
+  for (const ebb::LoggedValue& value : loop_.logged()) {
+    std::printf("epoch %zu: %.*s %.4f\n", losses_.size() / steps_per_epoch_,
+                static_cast<int>(value.name.size()), value.name.data(), value.mean);
+  }
+  std::fflush(stdout);
+  loop_.reset_logged();
+}
+
+void Report::end_training() {
+  end_ = std::chrono::steady_clock::now();
+  progress_.reset();
+  used_ = loop_.stats();
+}
+
+void Report::finish(double accuracy) {
+  std::printf("test accuracy %.4f\n", accuracy);
+  std::printf("%zu steps in %.2f s: %.0f samples/s\n", losses_.size(), seconds(),
+              static_cast<double>(samples_) / seconds());
+  std::printf("iterations used: live peak %s, reserved %s, stragglers %llu; process: peak %s\n",
+              to_string(used_.live_peak).c_str(), to_string(used_.reserved).c_str(),
+              static_cast<unsigned long long>(used_.stragglers),
+              to_string(ebb::Bytes{peak_rss_bytes()}).c_str());
+  if (!options_.json_path.empty()) {
+    write_json(accuracy);
+  }
+}
+
+void Report::write_json(double accuracy) const {
+  const nlohmann::ordered_json head = {{"accuracy", accuracy},
+                                       {"samples_per_s", static_cast<double>(samples_) / seconds()},
+                                       {"steps", losses_.size()},
+                                       {"peak_rss_bytes", peak_rss_bytes()},
+                                       {"live_peak_bytes", used_.live_peak.count()},
+                                       {"reserved_bytes", used_.reserved.count()},
+                                       {"stragglers", used_.stragglers},
+                                       {"options",
+                                        {{"data", options_.synthetic ? "synthetic" : options_.data},
+                                         {"epochs", options_.epochs},
+                                         {"batch", options_.batch},
+                                         {"workers", options_.workers},
+                                         {"threads", loop_.runtime().step_executor().concurrency()},
+                                         {"seed", options_.seed},
+                                         {"lr", options_.rate},
+                                         {"momentum", options_.momentum},
+                                         {"mean", options_.mean},
+                                         {"std", options_.std},
+                                         {"executor", name_of(options_.executor)}}}};
+  std::string text = head.dump(2);
+  text.erase(text.rfind("\n}"));
+  // By hand: nine digits tell any two floats apart, and the library would print seventeen.
+  text += ",\n  \"losses\": [";
+  char number[32];
+  for (std::size_t i = 0; i < losses_.size(); ++i) {
+    std::snprintf(number, sizeof number, "%.9g", static_cast<double>(losses_[i]));
+    text += i == 0 ? "" : ", ";
+    text += std::isfinite(losses_[i]) ? number : "null";
+  }
+  text += "]\n}\n";
+  ebb::nn::write_file(options_.json_path, text);
+}

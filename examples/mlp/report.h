@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the trainer shows while it runs, and what it writes when it is done. Used by main.cpp, on
+// the loop's thread.
+#pragma once
+
+#include "options.h"
+
+#include <ebb/runtime/loop.h>
+#include <ebb/runtime/progress.h>
+
+#include <chrono>
+#include <optional>
+#include <vector>
+
+class Report {
+ public:
+  Report(const Options& options, ebb::Loop& loop, std::uint64_t steps_per_epoch);
+
+  // Counts a step; after the last of an epoch prints the mean of the loss that the loop logged.
+  // No heap call but at epoch ends.
+  void step(std::int64_t samples, float loss);
+  // Stops the clock, and notes what the iterations used.
+  void end_training();
+  // Prints the summary, and writes the JSON file if one was asked for.
+  void finish(double accuracy);
+
+ private:
+  double seconds() const;
+  void end_epoch();
+  void write_json(double accuracy) const;
+
+  const Options& options_;
+  ebb::Loop& loop_;
+  std::uint64_t steps_per_epoch_;
+  std::uint64_t samples_ = 0;
+  std::vector<float> losses_;
+  std::optional<ebb::Progress> progress_;
+  std::chrono::steady_clock::time_point begin_;
+  std::chrono::steady_clock::time_point end_;
+  ebb::LoopStats used_;
+};

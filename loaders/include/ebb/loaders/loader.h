@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+// The loader: fills batches beside the loop and hands them out in order. A BatchSource for
+// Loop::over. One thread at a time, except stats().
+#pragma once
+
+#include <ebb/gc/clock.h>
+#include <ebb/gc/place.h>
+#include <ebb/loaders/batch.h>
+#include <ebb/loaders/dataset.h>
+#include <ebb/runtime/batch_source.h>
+#include <ebb/runtime/runtime.h>
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <optional>
+
+namespace ebb::inline v0 {
+
+struct LoaderOptions {
+  std::int64_t batch = 64;       // samples a batch; the last of an epoch may be smaller
+  std::uint64_t seed = 0;        // of the order and of SampleContext::random
+  unsigned workers = 1;          // tasks that fill at once, at most 256; 0: next() fills
+  unsigned depth = 3;            // batches filled ahead
+  bool shuffle = true;           // another order every epoch; else the data set's own
+  bool drop_last = false;        // leave out a smaller last batch
+  Milliseconds deadline{30000};  // how long next() waits for a batch; then it throws
+  unsigned leases = 2;           // batches that the consumer may hold at once, in any case
+};
+
+// Where a run stands: what a checkpoint stores. The rest says which run it is, so that restore can
+// refuse another one.
+struct LoaderState {
+  std::uint64_t epoch = 0;
+  std::uint64_t seq = 0;  // batches of the epoch whose iterations have closed
+  std::uint64_t fingerprint = 0;
+  std::uint64_t seed = 0;
+  std::uint64_t batch = 0;
+  bool shuffle = true;
+
+  bool operator==(const LoaderState&) const = default;
+};
+
+struct LoaderStats {
+  std::uint64_t delivered = 0;      // batches handed out
+  std::uint64_t filled_inline = 0;  // of those filled, by next() itself
+  std::uint64_t filled_by_workers = 0;
+  std::chrono::nanoseconds starved{0};  // that next() waited for a batch, inline filling included
+  std::uint32_t slots = 0;
+  std::uint32_t slots_leased = 0;
+  Bytes slot_bytes;    // of one slot
+  MemoryStats memory;  // of the loader's pool
+};
+
+// A batch's content depends on (fingerprint, seed, shuffle, batch, epoch, seq) only: not on
+// workers, depth or timing. [load.pure]
+//
+//   ebb::Loader loader(rt, data, {.batch = 64, .seed = 1});
+//   for (auto& it : loop.over(loader, {.epochs = 5})) {
+//     auto [x, y] = it.fields<2>();
+//   }
+class Loader {
+ public:
+  using batch_type = Batch;
+
+  // Allocates all slots (depth + leases). Throws std::invalid_argument, naming the option, for
+  // options that cannot be, and OutOfMemory. Destroy it before the runtime.
+  Loader(Runtime& rt, AnyDataset data, LoaderOptions options = {}, Place at = Place::here());
+  Loader(const Loader&) = delete;
+  Loader& operator=(const Loader&) = delete;
+  Loader(Loader&&) = delete;
+  Loader& operator=(Loader&&) = delete;
+  // Waits at most 2 s for a load that is running, then logs it and leaves to it what it needs.
+  ~Loader();
+
+  // Returns the next batch, or nothing at the end of the epoch. Fills the batch itself when no
+  // worker has begun it within 1 ms. Throws LoadError: what load threw, at the batch it belongs to
+  // and again until begin_epoch; or, at the deadline, what it waits for and who holds the slots
+  // (then it may be called again). Without begin_epoch the first call begins next_epoch().
+  std::optional<Batch> next();
+  // Begins an epoch at its first batch, or where restore said. Batches filled ahead are dropped.
+  void begin_epoch(std::uint64_t epoch);
+  // Returns the epoch to begin next: the one after the last begun, or the one that restore named.
+  std::uint64_t next_epoch() const noexcept;
+  // Moves the cursor past batch: what Loop::over calls when the batch's iteration has closed.
+  void closed(const Batch& batch) noexcept;
+
+  // Returns the cursor: batches handed out but not closed are ahead of it.
+  LoaderState state() const noexcept;
+  // Makes the next begin_epoch(state.epoch) start at state.seq. Throws std::invalid_argument when
+  // the state is of another data set, seed, batch size or order, naming what differs.
+  void restore(const LoaderState& state);
+
+  std::uint64_t batches_per_epoch() const noexcept;
+  const AnyDataset& dataset() const noexcept;
+  const LoaderOptions& options() const noexcept;
+  LoaderStats stats() const noexcept;  // any thread
+
+ private:
+  class Core;
+  std::shared_ptr<Core> core_;  // leases and running tasks hold it too
+};
+
+static_assert(ResumableSource<Loader> && CursorSource<Loader>);
+
+}  // namespace ebb::inline v0

@@ -1,0 +1,305 @@
+// SPDX-License-Identifier: Apache-2.0
+// The front door: a loop, the guard for one pass of its body, and a range of guarded steps.
+// A loop's iterations open and close on the thread that makes them; stop() is for any thread.
+#pragma once
+
+#include <ebb/gc/close.h>
+#include <ebb/runtime/batch_source.h>
+#include <ebb/runtime/runtime.h>
+
+#include <atomic>
+#include <cstdint>
+#include <exception>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace ebb::inline v0 {
+
+struct LoopOptions {
+  std::string name = "loop";
+  Milliseconds deadline{250};  // how long a close waits for stragglers; forever: reports and waits
+  Policy policy = Policy::adopt;
+  std::uint64_t warmup = 3;  // first iterations, whose stragglers are adopted without a report
+  Bytes straggler_bytes{std::size_t{64} << 20};
+};
+
+// What a loop's iterations used so far.
+struct LoopStats {
+  std::uint64_t iterations = 0;
+  std::uint64_t stragglers = 0;  // storages adopted after warmup
+  Bytes live_peak;               // of the runtime's pool
+  Bytes reserved;                // of the runtime's pool
+};
+
+// A value that the body logged.
+struct LoggedValue {
+  std::string_view name;
+  double last = 0;
+  double mean = 0;  // since the last reset_logged
+  std::uint64_t count = 0;
+};
+
+class Iteration;
+class Loop;
+template <BatchSource S>
+class Steps;
+
+namespace detail {
+void require_one_epoch(std::uint64_t epochs);
+void store_error(Loop& loop, std::exception_ptr error) noexcept;
+}  // namespace detail
+
+struct OverOptions {
+  std::uint64_t epochs = 1;  // how many to run, from the source's next one on
+};
+
+// A series of iterations. Must outlive them; the runtime must outlive it.
+//
+//   for (auto& batch : my_batches) { ebb::Iteration it(loop); ... }
+//   loop.finish();
+class Loop {
+ public:
+  explicit Loop(Runtime& rt, LoopOptions options = {});
+  Loop(const Loop&) = delete;
+  Loop& operator=(const Loop&) = delete;
+  Loop(Loop&&) = delete;
+  Loop& operator=(Loop&&) = delete;
+  ~Loop();  // logs an error that nobody claimed
+
+  // Returns a range of steps over the batches of source, which must outlive it. Leaving the range
+  // early (break, return, an exception) closes the step. Throws std::invalid_argument for more
+  // than one epoch of a source without begin_epoch.
+  template <BatchSource S>
+  Steps<S> over(S& source, OverOptions options = {}, Place at = Place::here()) {
+    return Steps<S>(*this, source, options, at);
+  }
+
+  // Throws what a destructor stored, if anything. Call it after the loop.
+  void finish();
+  // Ends over() after the current step. Async-signal-safe.
+  void stop() noexcept { stopped_.store(true, std::memory_order_relaxed); }
+  bool stopped() const noexcept { return stopped_.load(std::memory_order_relaxed); }
+
+  Runtime& runtime() const noexcept;
+  const LoopOptions& options() const noexcept;
+  LoopStats stats() const noexcept;
+
+  // The values of Iteration::log, in order of first use; valid until the next log.
+  std::vector<LoggedValue> logged() const;
+  void reset_logged() noexcept;
+
+ private:
+  friend class Iteration;
+  friend void detail::store_error(Loop& loop, std::exception_ptr error) noexcept;
+  class Impl;
+  std::unique_ptr<Impl> impl_;
+  // Relaxed: only the flag itself is passed on.
+  std::atomic<bool> stopped_{false};
+};
+
+// The guard: from construction to close, the tensors that this thread makes belong to it. Closing
+// waits until they are finalized, at most the loop's deadline, and reports what is still alive.
+// Make it first in the body, so that it closes after every local.
+class Iteration {
+ public:
+  // Throws what an earlier destructor of the loop could not.
+  explicit Iteration(Loop& loop, Place at = Place::here());
+  Iteration(const Iteration&) = delete;
+  Iteration& operator=(const Iteration&) = delete;
+  Iteration(Iteration&&) = delete;
+  Iteration& operator=(Iteration&&) = delete;
+  // Closes by the same steps; never throws: the loop's next guard or finish() does.
+  ~Iteration() = default;
+
+  // Closes now. Throws StragglerError by the loop's policy, or the first error of a task. On
+  // another thread, or out of order, throws std::invalid_argument and closes nothing.
+  CloseResult close() { return open_.close(); }
+
+  // The number of this iteration in its loop, from 0.
+  std::uint64_t index() const noexcept { return index_; }
+  // Returns whether this is the n-th, 2n-th, ... iteration. n must not be 0.
+  bool every(std::uint64_t n) const;
+  Owner owner() const noexcept { return open_.owner(); }
+  operator Owner() const noexcept { return owner(); }  // NOLINT(google-explicit-constructor)
+  Loop& loop() const noexcept { return loop_; }
+
+  // Moves the storage of tensor into the parent: the enclosing iteration, or the runtime. Keeping
+  // a view of a loader's batch copies it. [gc.keep]
+  [[nodiscard]] Tensor keep(const Tensor& tensor, Place at = Place::here()) const;
+  // Returns a copy of the view's elements that belongs to the parent.
+  [[nodiscard]] Tensor keep_copy(const Tensor& tensor, Place at = Place::here()) const;
+
+  // Notes a value by name; keeps nothing alive. The tensor must hold one element.
+  void log(std::string_view name, double value);
+  void log(std::string_view name, const Tensor& value);
+
+  // Runs function on the step executor as a job of this iteration; close waits for it and throws
+  // its exception if it is the first. Allocates the task.
+  template <class F>
+  void spawn(F&& function) {
+    class Spawned final : public Task {
+     public:
+      Spawned(std::decay_t<F> f, Owner owner) : function_(std::move(f)), job_(owner) {}
+
+     private:
+      void run() noexcept override {
+        std::unique_ptr<Spawned> self(this);
+        try {
+          function_();
+        } catch (...) {
+          job_.fail(std::current_exception());
+        }
+      }
+      std::decay_t<F> function_;
+      Job job_;
+    };
+    OwnerScope scope(owner());
+    auto task = std::make_unique<Spawned>(std::forward<F>(function), owner());
+    loop_.runtime().step_executor().submit(*task);
+    task.release();  // NOLINT(bugprone-unused-return-value): run() owns it now
+  }
+
+ private:
+  Loop& loop_;
+  std::uint64_t index_;
+  OpenOwner open_;
+};
+
+// An iteration with its batch.
+template <class Batch>
+class Step : public Iteration {
+ public:
+  Step(Loop& loop, Batch& batch, std::uint64_t epoch, Place at)
+      : Iteration(loop, at), batch_(batch), epoch_(epoch) {}
+
+  Batch& batch() const noexcept { return batch_; }
+  std::uint64_t epoch() const noexcept { return epoch_; }
+  // Returns the first n fields of the batch, for auto [x, y] = it.fields<2>().
+  template <std::size_t n>
+  auto fields() const {
+    return batch_.template fields<n>();
+  }
+
+ private:
+  Batch& batch_;
+  std::uint64_t epoch_;
+};
+
+// The range of Loop::over: an input range, to be iterated once. ++ closes the step (and may
+// throw), tells the source, and opens the next one.
+template <BatchSource S>
+class [[nodiscard]] Steps {
+ public:
+  using Batch = typename S::batch_type;
+  struct Sentinel {};
+  class Iterator {
+   public:
+    explicit Iterator(Steps* steps) : steps_(steps) {}
+    Step<Batch>& operator*() const { return *steps_->step_; }
+    Step<Batch>* operator->() const { return &*steps_->step_; }
+    Iterator& operator++() {
+      steps_->advance();
+      return *this;
+    }
+    friend bool operator==(const Iterator& i, Sentinel) { return !i.steps_->step_.has_value(); }
+    friend bool operator!=(const Iterator& i, Sentinel end) { return !(i == end); }
+
+   private:
+    Steps* steps_;
+  };
+
+  Steps(Loop& loop, S& source, OverOptions options, Place at)
+      : loop_(loop), source_(source), options_(options), at_(at) {
+    if constexpr (!EpochSource<S>) {
+      detail::require_one_epoch(options.epochs);
+    }
+    if constexpr (ResumableSource<S>) {
+      first_epoch_ = source_.next_epoch();
+    }
+  }
+  Steps(const Steps&) = delete;
+  Steps& operator=(const Steps&) = delete;
+  Steps(Steps&&) = delete;
+  Steps& operator=(Steps&&) = delete;
+  // The step was left by break or return: it closes as a whole one, so its batch counts as used.
+  // Left by an exception it does not, and a resumed run gets the batch again.
+  ~Steps() {
+    if (step_.has_value()) {
+      const bool failed = std::uncaught_exceptions() > exceptions_;
+      step_.reset();
+      if (!failed) {
+        tell_source_noexcept();
+      }
+    }
+  }
+
+  Iterator begin() {
+    if (!begun_) {
+      begun_ = true;
+      begin_epoch();
+      open_next();
+    }
+    return Iterator(this);
+  }
+  Sentinel end() const noexcept { return {}; }
+
+ private:
+  void begin_epoch() {
+    if constexpr (EpochSource<S>) {
+      if (epochs_begun_ < options_.epochs) {
+        source_.begin_epoch(first_epoch_ + epochs_begun_);
+      }
+    }
+    ++epochs_begun_;
+  }
+
+  void open_next() {
+    while (!loop_.stopped() && epochs_begun_ <= options_.epochs) {
+      batch_ = source_.next();
+      if (batch_.has_value()) {
+        exceptions_ = std::uncaught_exceptions();
+        step_.emplace(loop_, *batch_, first_epoch_ + epochs_begun_ - 1, at_);
+        return;
+      }
+      begin_epoch();
+    }
+  }
+
+  void advance() {
+    step_->close();
+    step_.reset();
+    tell_source();
+    batch_.reset();
+    open_next();
+  }
+
+  void tell_source() {
+    if constexpr (CursorSource<S>) {
+      source_.closed(*batch_);
+    }
+  }
+  void tell_source_noexcept() noexcept {
+    try {
+      tell_source();
+    } catch (...) {
+      detail::store_error(loop_, std::current_exception());
+    }
+  }
+
+  Loop& loop_;
+  S& source_;
+  OverOptions options_;
+  Place at_;
+  std::uint64_t first_epoch_ = 0;
+  std::uint64_t epochs_begun_ = 0;
+  int exceptions_ = 0;
+  bool begun_ = false;
+  std::optional<Batch> batch_;  // outlives the step
+  std::optional<Step<Batch>> step_;
+};
+
+}  // namespace ebb::inline v0

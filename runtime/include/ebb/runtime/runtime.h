@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+// The runtime: everything of ebb hangs off one. Several in one process do not see each other.
+// Make and destroy it on one thread; use it from any.
+#pragma once
+
+#include <ebb/alloc/stats.h>
+#include <ebb/gc/domain.h>
+#include <ebb/runtime/executor.h>
+#include <ebb/runtime/tensor.h>
+
+#include <functional>
+#include <memory>
+#include <vector>
+
+namespace ebb::inline v0 {
+
+enum class ExecutorKind { tbb, jthread };
+
+struct RuntimeOptions {
+  unsigned threads = 0;  // for step work, the calling thread included; 0: as many as cores
+  ExecutorKind executor = ExecutorKind::tbb;
+  // The host's own executors, borrowed: they must outlive the runtime. Null: ebb makes its own,
+  // and starts no thread before the first task.
+  Executor* step_executor = nullptr;
+  Executor* load_executor = nullptr;
+  std::vector<Device> devices = {cpu};  // no context is made on any other
+  Bytes memory_limit{0};                // of the runtime's pool; 0 means none
+  Source* source = nullptr;             // pages for CPU heaps; null: the system's
+  Clock* clock = nullptr;               // behind every deadline; null: the machine's
+  LogHook log = {};                     // must not throw; empty: stderr
+  bool bypass = false;                  // every block straight from the system; EBB_BYPASS=1 too
+};
+
+// Takes no signal handler and no global_control. Storages may outlive it. [rt.global]
+class Runtime {
+ public:
+  // Throws std::invalid_argument for options that cannot be, naming the option.
+  explicit Runtime(RuntimeOptions options = {});
+  Runtime(const Runtime&) = delete;
+  Runtime& operator=(const Runtime&) = delete;
+  Runtime(Runtime&&) = delete;
+  Runtime& operator=(Runtime&&) = delete;
+  // Stops its threads and reports, by the log, storages that are still alive.
+  ~Runtime();
+
+  // Returns whom a new tensor is charged to: the thread's current owner when that belongs to this
+  // runtime, else the runtime itself (long-lived).
+  Owner owner() const noexcept;
+  operator Owner() const noexcept { return owner(); }  // NOLINT(google-explicit-constructor)
+
+  // Made at the first call unless the host brought one.
+  Executor& step_executor();
+  // Returns the executor of loader tasks for at least workers workers.
+  Executor& load_executor(unsigned workers);
+  const RuntimeOptions& options() const noexcept;
+  const std::shared_ptr<Domain>& domain() const noexcept;
+
+  MemoryStats memory() const noexcept { return domain()->memory(); }
+  DomainStats stats() const noexcept { return domain()->stats(); }
+  // Gives idle pages back to the system; returns how many bytes.
+  Bytes trim() noexcept { return domain()->trim(); }
+
+ private:
+  class Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+// Makes what this thread makes long-lived until it ends: for state that is made lazily deep inside
+// a step, such as an optimizer's momentum. [gc.owner]
+class LongLived {
+ public:
+  explicit LongLived(Runtime& rt) noexcept : scope_(rt.domain()->long_lived()) {}
+
+ private:
+  OwnerScope scope_;
+};
+
+// Moves the storage of tensor out of its iteration into the runtime's ownership and returns the
+// tensor. Any thread. Keeping a view of a loader's batch copies it. [gc.keep]
+[[nodiscard]] Tensor keep(const Tensor& tensor, Runtime& rt, Place at = Place::here());
+// As above, in the runtime of the current owner.
+[[nodiscard]] Tensor keep(const Tensor& tensor, Place at = Place::here());
+// Returns a long-lived copy of the view's elements only.
+[[nodiscard]] Tensor keep_copy(const Tensor& tensor, Runtime& rt, Place at = Place::here());
+
+}  // namespace ebb::inline v0

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+// A typed, strided view of a storage, and the factories that make one. A value: copying shares the
+// storage. A tensor may be handed to another thread; one tensor object is not for two at once.
+#pragma once
+
+#include <ebb/gc/owner.h>
+#include <ebb/gc/place.h>
+#include <ebb/gc/storage.h>
+#include <ebb/runtime/dtype.h>
+#include <ebb/runtime/shape.h>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <iosfwd>
+#include <span>
+#include <string>
+#include <type_traits>
+
+namespace ebb::inline v0 {
+
+// Strides are in elements. Views share the storage and keep it alive. An undefined tensor (the
+// default) has no storage: dtype and shape are a scalar's, it can be assigned, named and printed,
+// and everything else throws on it.
+//
+//   ebb::Tensor x = ebb::zeros(it, {64, 784});
+//   ebb::Tensor first = x.narrow(0, 0, 1);   // [1, 784], same storage
+class Tensor {
+ public:
+  Tensor() = default;
+  // A view of storage that begins offset elements in, contiguous. Throws std::invalid_argument
+  // when the storage is too small for it, or not aligned for the dtype.
+  Tensor(Storage storage, DType dtype, const Shape& shape, std::int64_t offset = 0);
+
+  bool defined() const noexcept { return static_cast<bool>(storage_); }
+  DType dtype() const noexcept { return dtype_; }
+  const Shape& shape() const noexcept { return shape_; }
+  int dims() const noexcept { return shape_.dims(); }
+  // Returns the size of a dimension; negative counts from the end. Throws when there is none.
+  std::int64_t size(int dim) const;
+  std::int64_t stride(int dim) const;
+  std::int64_t elements() const {
+    require_defined("Tensor::elements");
+    return shape_.elements();
+  }
+  // Returns the bytes of the elements, each counted as often as expand() repeats it.
+  Bytes bytes() const { return Bytes{size_of(dtype_)} * static_cast<std::size_t>(elements()); }
+  Device device() const {
+    require_defined("Tensor::device");
+    return storage_.device();
+  }
+  std::int64_t offset() const noexcept { return offset_; }
+  bool is_contiguous() const noexcept;
+  const Storage& storage() const noexcept { return storage_; }
+
+  // Returns the first element's address. T must be the dtype's type; data<T>() also demands that
+  // the tensor is writable, data<const T>() reads. Throws std::invalid_argument otherwise.
+  template <class T>
+  T* data() const {
+    return static_cast<T*>(checked_data(dtype_of<std::remove_const_t<T>>, !std::is_const_v<T>));
+  }
+  // Returns the elements of a contiguous CPU tensor as a span.
+  template <class T>
+  std::span<T> span() const {
+    require_contiguous("Tensor::span");
+    require_host("Tensor::span");
+    return {data<T>(), static_cast<std::size_t>(elements())};
+  }
+  // Returns the only element, converted to T (a dtype's type) as copy_ does. Throws when there are
+  // more or none.
+  template <class T>
+  T item() const {
+    T value{};
+    read_item(&value, dtype_of<T>);
+    return value;
+  }
+
+  // Views: the same storage, other sizes and strides. Each throws std::invalid_argument when the
+  // sizes do not fit.
+  Tensor narrow(int dim, std::int64_t start, std::int64_t length) const;
+  Tensor reshape(const Shape& shape) const;  // of a contiguous tensor
+  Tensor transpose(int a, int b) const;
+  Tensor squeeze(int dim) const;
+  Tensor unsqueeze(int dim) const;
+  Tensor expand(const Shape& shape) const;  // repeats dimensions of size 1 with stride 0
+
+  // Writes other's elements into this tensor, as if all were read before the first is written.
+  // Shapes must be equal. Dtypes are converted: numbers out of range become the nearest that fits,
+  // fractions are cut off, NaN becomes 0 in integers, all but 0 is true. Views that overlap without
+  // both being contiguous go through a temporary from the system's heap. Throws
+  // std::invalid_argument when this tensor repeats elements, by expand().
+  const Tensor& copy_(const Tensor& other) const;
+  // Writes value, converted as above, into every element.
+  const Tensor& fill_(double value) const;
+  // Returns a contiguous copy that is charged to owner, or to the current owner.
+  Tensor clone(Owner owner, Place at = Place::here()) const;
+  Tensor clone(Place at = Place::here()) const;
+
+  // Names the storage for reports; name must be a literal. Returns this tensor.
+  const Tensor& named(const char* name) const noexcept;
+
+ private:
+  void* checked_data(DType wanted, bool writable) const;
+  void require_contiguous(const char* function) const;
+  void require_defined(const char* function) const {
+    if (!defined()) [[unlikely]] {
+      fail_undefined(function);
+    }
+  }
+  void require_host(const char* function) const;
+  void require_writable(const char* function) const;
+  [[noreturn]] static void fail_undefined(const char* function);
+  void read_item(void* out, DType as) const;
+  std::byte* raw() const noexcept;
+
+  Storage storage_;
+  std::int64_t offset_ = 0;
+  Shape shape_;
+  std::array<std::int64_t, max_dims> strides_{};
+  DType dtype_ = DType::f32;
+};
+
+// Factories. Each takes the owner first (a Runtime or an Iteration converts to one), or uses the
+// current owner; on a thread without one that throws std::invalid_argument and says the remedy.
+// All throw OutOfMemory. Elements of empty are uninitialised.
+Tensor empty(Owner owner, const Shape& shape, DType dtype = DType::f32, Place at = Place::here());
+Tensor empty(const Shape& shape, DType dtype = DType::f32, Place at = Place::here());
+Tensor zeros(Owner owner, const Shape& shape, DType dtype = DType::f32, Place at = Place::here());
+Tensor zeros(const Shape& shape, DType dtype = DType::f32, Place at = Place::here());
+Tensor full(Owner owner, const Shape& shape, double value, DType dtype = DType::f32,
+            Place at = Place::here());
+Tensor full(const Shape& shape, double value, DType dtype = DType::f32, Place at = Place::here());
+
+// Wraps foreign memory of shape.elements() elements as a contiguous tensor; data is released with
+// the last view, and at once when this throws. Throws std::invalid_argument for null data and
+// for data that is not aligned for dtype.
+Tensor from_blob(Owner owner, DataPtr data, const Shape& shape, DType dtype,
+                 Place at = Place::here());
+
+// Returns the birth note that reports print as "f32[64, 512] cpu".
+BirthNote birth_note(DType dtype, const Shape& shape, Device device) noexcept;
+
+// Prints dtype, shape, and the elements, in full up to 1000 of them.
+std::ostream& operator<<(std::ostream& out, const Tensor& tensor);
+std::string to_string(const Tensor& tensor);
+
+}  // namespace ebb::inline v0

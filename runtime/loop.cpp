@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+// Loops and the iteration guard, over gc's open owners. [rt.loop]
+#include "keep.h"
+
+#include <ebb/runtime/loop.h>
+
+#include <algorithm>
+#include <mutex>
+#include <stdexcept>
+
+namespace ebb::inline v0 {
+namespace {
+
+// The options that gc needs; help runs a waiting task of the step executor while jobs are waited
+// for, so that a runtime of one thread ends its own tasks.
+CloseOptions close_options(Runtime& rt, const LoopOptions& options) {
+  return {.name = options.name,
+          .deadline = options.deadline,
+          .policy = options.policy,
+          .warmup = options.warmup,
+          .straggler_bytes = options.straggler_bytes,
+          .help =
+              [](void* runtime) noexcept {
+                try {
+                  return static_cast<Runtime*>(runtime)->step_executor().run_one();
+                } catch (...) {
+                  return false;
+                }
+              },
+          .help_context = &rt};
+}
+
+LoopOptions checked(LoopOptions options) {
+  if (options.deadline < Milliseconds::zero()) {
+    throw std::invalid_argument("[Loop] deadline: must not be negative");
+  }
+  return options;
+}
+
+}  // namespace
+
+class Loop::Impl {
+ public:
+  struct Logged {
+    std::string name;
+    double last = 0;
+    double sum = 0;
+    std::uint64_t count = 0;
+  };
+
+  Impl(Runtime& its_runtime, LoopOptions its_options)
+      : rt(its_runtime),
+        options(checked(std::move(its_options))),
+        series(rt.domain(), close_options(rt, options)) {}
+
+  Runtime& rt;
+  const LoopOptions options;
+  CloseSeries series;
+  // Relaxed: only numbers the iterations.
+  std::atomic<std::uint64_t> next_index{0};
+  mutable std::mutex mutex;  // guards logged
+  std::vector<Logged> logged;
+};
+
+Loop::Loop(Runtime& rt, LoopOptions options)
+    : impl_(std::make_unique<Impl>(rt, std::move(options))) {}
+
+Loop::~Loop() = default;
+
+void Loop::finish() {
+  impl_->series.rethrow_stored();
+}
+
+Runtime& Loop::runtime() const noexcept {
+  return impl_->rt;
+}
+
+const LoopOptions& Loop::options() const noexcept {
+  return impl_->options;
+}
+
+LoopStats Loop::stats() const noexcept {
+  const MemoryStats memory = impl_->rt.memory();
+  return {.iterations = impl_->series.closed_total(),
+          .stragglers = impl_->series.stragglers_total(),
+          .live_peak = memory.live_peak,
+          .reserved = memory.reserved};
+}
+
+std::vector<LoggedValue> Loop::logged() const {
+  const std::lock_guard lock(impl_->mutex);
+  std::vector<LoggedValue> values;
+  values.reserve(impl_->logged.size());
+  for (const Impl::Logged& entry : impl_->logged) {
+    const double mean = entry.count == 0 ? 0 : entry.sum / static_cast<double>(entry.count);
+    values.push_back({entry.name, entry.last, mean, entry.count});
+  }
+  return values;
+}
+
+void Loop::reset_logged() noexcept {
+  const std::lock_guard lock(impl_->mutex);
+  for (Impl::Logged& entry : impl_->logged) {
+    entry.sum = 0;
+    entry.count = 0;
+  }
+}
+
+Iteration::Iteration(Loop& loop, Place at)
+    : loop_(loop),
+      index_(loop.impl_->next_index.fetch_add(1, std::memory_order_relaxed)),
+      open_(loop.impl_->series, index_, at) {}
+
+bool Iteration::every(std::uint64_t n) const {
+  if (n == 0) {
+    throw std::invalid_argument("[Iteration::every] n must not be 0");
+  }
+  return (index_ + 1) % n == 0;
+}
+
+Tensor Iteration::keep(const Tensor& tensor, Place at) const {
+  return detail::keep_in(tensor, open_.parent(), at);
+}
+
+Tensor Iteration::keep_copy(const Tensor& tensor, Place at) const {
+  return tensor.clone(open_.parent(), at);
+}
+
+void Iteration::log(std::string_view name, double value) {
+  const std::lock_guard lock(loop_.impl_->mutex);
+  auto& logged = loop_.impl_->logged;
+  auto entry = std::find_if(logged.begin(), logged.end(),
+                            [name](const Loop::Impl::Logged& e) { return e.name == name; });
+  if (entry == logged.end()) {
+    logged.push_back({std::string(name)});
+    entry = std::prev(logged.end());
+  }
+  entry->last = value;
+  entry->sum += value;
+  ++entry->count;
+}
+
+void Iteration::log(std::string_view name, const Tensor& value) {
+  log(name, value.item<double>());
+}
+
+namespace detail {
+
+void require_one_epoch(std::uint64_t epochs) {
+  if (epochs > 1) {
+    throw std::invalid_argument(
+        "[Loop::over] epochs: the source has no begin_epoch(uint64_t), so one is all it can give");
+  }
+}
+
+void store_error(Loop& loop, std::exception_ptr error) noexcept {
+  loop.impl_->series.store(std::move(error));
+}
+
+}  // namespace detail
+}  // namespace ebb::inline v0

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the heap's tests share: a pool with one heap that the test's thread owns, and fills that
+// tell blocks apart. Not shared between threads.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <random>
+#include <string>
+
+#include <ebb/alloc/pool.h>
+
+#include <doctest/doctest.h>
+
+namespace ebb::test {
+
+struct OwnHeap {
+  explicit OwnHeap(Source& source, PoolOptions options = {})
+      : pool(source, std::move(options)), heap(pool.acquire()) {}
+  explicit OwnHeap(PoolOptions options = {}) : OwnHeap(system_source(), std::move(options)) {}
+  OwnHeap(const OwnHeap&) = delete;
+  OwnHeap& operator=(const OwnHeap&) = delete;
+  ~OwnHeap() { Pool::park(heap); }
+
+  Block take(std::size_t bytes, std::size_t align = 64) {
+    return heap.allocate(Bytes{bytes}, Align{align});
+  }
+
+  Pool pool;
+  Heap& heap;
+};
+
+inline std::byte* begin_of(const Block& block) { return static_cast<std::byte*>(block.data); }
+
+// Fills a block with bytes made from its number, and tells whether they are still there.
+inline void fill(const Block& block, std::uint64_t number) {
+  auto* bytes = static_cast<unsigned char*>(block.data);
+  for (std::size_t i = 0; i < block.bytes.count(); ++i) {
+    bytes[i] = static_cast<unsigned char>(number * 131 + i);
+  }
+}
+inline bool holds(const Block& block, std::uint64_t number) {
+  const auto* bytes = static_cast<const unsigned char*>(block.data);
+  for (std::size_t i = 0; i < block.bytes.count(); ++i) {
+    if (bytes[i] != static_cast<unsigned char>(number * 131 + i)) {
+      return false;
+    }
+  }
+  return true;
+}
+
+// The seed of a randomised test: EBB_TEST_SEED, else a fresh one. Print it.
+inline std::uint64_t test_seed() {
+  const char* text = std::getenv("EBB_TEST_SEED");
+  return text != nullptr ? std::strtoull(text, nullptr, 0) : std::random_device{}();
+}
+// EBB_STRESS, else usual.
+inline std::uint64_t stress(std::uint64_t usual) {
+  const char* text = std::getenv("EBB_STRESS");
+  return text != nullptr ? std::strtoull(text, nullptr, 0) : usual;
+}
+
+}  // namespace ebb::test

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// A clock that moves only when a test says so, for everything that has a deadline: closes, loaders,
+// progress bars. Thread-safe: one thread may wait by it while another moves it.
+#pragma once
+
+#include <ebb/gc/clock.h>
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <mutex>
+
+namespace ebb::test {
+
+class FakeClock final : public ebb::Clock {
+ public:
+  ebb::TimePoint now() const noexcept override {
+    return ebb::TimePoint(ebb::TimePoint::duration(ticks_.load()));
+  }
+  void advance(ebb::TimePoint::duration by) noexcept { ticks_ += by.count(); }
+
+  // Looks at the fake time every real millisecond, since whoever moves it cannot notify changed.
+  void wait_until(std::condition_variable& changed, std::unique_lock<std::mutex>& lock,
+                  ebb::TimePoint until) override {
+    ++waits_;
+    while (now() < until) {
+      if (changed.wait_for(lock, std::chrono::milliseconds(1)) == std::cv_status::no_timeout) {
+        return;
+      }
+    }
+  }
+  // Returns how often wait_until was called: a test moves the clock once somebody waits by it.
+  unsigned waits() const noexcept { return waits_.load(); }
+
+ private:
+  // Not 0: a time point of 0 is what an uninitialised one would hold.
+  std::atomic<ebb::TimePoint::rep> ticks_{ebb::TimePoint::duration(std::chrono::hours(1)).count()};
+  std::atomic<unsigned> waits_{0};
+};
+
+}  // namespace ebb::test
