@@ -95,7 +95,13 @@ void Loader::Core::shut_down() noexcept {
       clock.wait_until(changed_, lock, until);
     }
     if (tasks_ > 0) {
-      const std::string text = describe_stuck();
+      const std::string stuck = describe_stuck();
+      const std::string text =
+          "[~Loader] data set " + data.name() + ": waited " +
+          std::to_string(shutdown_wait.count()) + " ms, and " +
+          (stuck.empty() ? std::to_string(tasks_) + " load tasks were not run by their executor"
+                         : stuck) +
+          "; what the tasks need stays alive until they end";
       lock.unlock();
       domain_->log(LogLevel::warning, text);
     }

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cstring>
+#include <new>
 #include <string_view>
 
 namespace ebb::inline v0 {
@@ -23,7 +24,7 @@ struct PackedNote {
   std::array<std::uint32_t, max_dims> size_low{};
   std::array<std::uint8_t, max_dims> size_high{};
 };
-static_assert(sizeof(PackedNote) == birth_note_bytes);
+static_assert(sizeof(PackedNote) == birth_note_bytes && alignof(PackedNote) <= alignof(BirthNote));
 
 // Appends to a buffer and drops what does not fit. to_string of shapes and devices would allocate.
 class Text {
@@ -76,7 +77,9 @@ std::size_t format(const std::byte* note, char* buffer, std::size_t size) noexce
 
 BirthNote birth_note(DType dtype, const Shape& shape, Device device) noexcept {
   static_assert(static_cast<int>(DeviceKind::cpu) == 0 && static_cast<int>(DeviceKind::sim) == 2);
-  PackedNote packed;
+  // Written in place, by small stores that nothing reads soon: this is on every allocation's path.
+  BirthNote note;
+  auto& packed = *new (note.bytes.data()) PackedNote;
   packed.dtype = dtype;
   packed.dims = static_cast<std::uint8_t>(shape.dims());
   packed.device_kind = static_cast<std::uint8_t>(device.kind);
@@ -86,8 +89,6 @@ BirthNote birth_note(DType dtype, const Shape& shape, Device device) noexcept {
     packed.size_low[static_cast<std::size_t>(d)] = static_cast<std::uint32_t>(size);
     packed.size_high[static_cast<std::size_t>(d)] = static_cast<std::uint8_t>(size >> 32);
   }
-  BirthNote note;
-  std::memcpy(note.bytes.data(), &packed, sizeof packed);
   note.format = format;
   return note;
 }

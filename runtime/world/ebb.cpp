@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The ebb command: tells what the installed library is. Later tools (plan, replay, run) become its
 // subcommands. Used by people at a shell; links libebb as a host does. Single-threaded.
+#include <ebb/alloc/devices.h>
 #include <ebb/alloc/version.h>
 
 #include <CLI/CLI.hpp>
@@ -12,13 +13,20 @@
 
 namespace {
 
-// What a bug report needs: versions, compiler, backends.
+// What a bug report needs: versions, compiler, backends and devices.
 void print_info() {
-  const bool cuda = std::string_view(EBB_INFO_CUDA) != "none";
   std::printf("ebb       %s\n", ebb::version());
   std::printf("compiler  %s\n", EBB_INFO_COMPILER);
   std::printf("checks    %s\n", EBB_INFO_CHECKS);
-  std::printf("backends  cpu%s\n", cuda ? ", cuda (toolkit " EBB_INFO_CUDA ")" : "");
+  const bool cuda = std::string_view(ebb::backend_name()) == "cuda";
+  std::printf("backends  cpu%s\n", cuda ? ", cuda" : "");
+  for (const ebb::DeviceInfo& info : ebb::devices()) {
+    std::printf("device    %s, %s, %zu MiB\n", ebb::to_string(info.device).c_str(),
+                info.name.c_str(), info.memory.count() >> 20);
+  }
+  if (const std::string reason = ebb::no_cuda_reason(); !reason.empty()) {
+    std::printf("no cuda   %s\n", reason.c_str());
+  }
 }
 
 int run(int argc, char** argv) {

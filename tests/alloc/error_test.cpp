@@ -28,7 +28,9 @@ TEST_CASE("out of memory: the message says everything that is known") {
 }
 
 TEST_CASE("out of memory: without a limit the message says none") {
-  const ebb::OutOfMemory error("f", {.asked = 3_GiB, .resource = "r"});
+  ebb::OutOfMemoryInfo info;
+  info.asked = 3_GiB;
+  const ebb::OutOfMemory error("f", info);
   CHECK(std::string(error.what()).find("asked 3.00 GiB (3221225472 B), limit none, live 0 B") !=
         std::string::npos);
 }

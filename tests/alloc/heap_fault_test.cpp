@@ -3,7 +3,6 @@
 // heap works on. DESIGN section 8.
 #include <ebb/alloc/pool.h>
 
-#include <algorithm>
 #include <vector>
 
 #include "heap_fixture.h"
@@ -54,7 +53,8 @@ Block take(ebb::Heap& heap, std::size_t step, std::vector<Block>& blocks, int& r
                                          Bytes{8192});
   }
   if (!block) {
-    ++refusals;
+    // A range at an address may be taken; that is no fault.
+    refusals += step % 5 != 4 ? 1 : 0;
     CHECK(heap.stats().live == before.live);
     CHECK(heap.stats().blocks_live == before.blocks_live);
     CHECK(heap.stats().allocations == before.allocations);
@@ -62,7 +62,7 @@ Block take(ebb::Heap& heap, std::size_t step, std::vector<Block>& blocks, int& r
   return block;
 }
 
-// Returns how many requests were refused. Ranges taken at addresses are refused without a fault too.
+// Returns how many requests were refused for want of memory.
 int run_program(ebb::Heap& heap) {
   int refusals = 0;
   std::vector<Block> blocks;
@@ -90,17 +90,16 @@ int run_program(ebb::Heap& heap) {
 
 void fail_each_call(FailingSource Sources::*failing, std::uint64_t times) {
   std::uint64_t calls = 0;
-  int usual = 0;
   {
     Sources sources;
     ebb::test::OwnHeap own(sources.pages,
                            {.reservation = Bytes{1 << 20}, .records = &sources.records});
     (sources.*failing).never_fail();
-    usual = run_program(own.heap);
+    CHECK(run_program(own.heap) == 0);
     calls = (sources.*failing).calls();
   }
   REQUIRE(calls > 0);
-  int most = usual;
+  int refused = 0;
   for (std::uint64_t call = 1; call <= calls; ++call) {
     CAPTURE(call);
     Sources sources;
@@ -108,17 +107,17 @@ void fail_each_call(FailingSource Sources::*failing, std::uint64_t times) {
       ebb::test::OwnHeap own(sources.pages,
                              {.reservation = Bytes{1 << 20}, .records = &sources.records});
       (sources.*failing).fail_at(call, times);
-      most = std::max(most, run_program(own.heap));
+      refused += run_program(own.heap);
       (sources.*failing).never_fail();
       CHECK(own.heap.stats().live == Bytes{0});
       // Usable after: the fault is gone, and so are its effects.
-      CHECK(run_program(own.heap) <= usual + 1);
+      CHECK(run_program(own.heap) == 0);
       own.heap.trim();
       CHECK(own.heap.stats().reserved == Bytes{0});
     }
     CHECK(sources.all_given_back());
   }
-  CHECK(most > usual);  // else nothing was refused, and this proves nothing
+  CHECK(refused > 0);  // else this proves nothing
 }
 
 }  // namespace

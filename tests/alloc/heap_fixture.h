@@ -13,6 +13,17 @@
 
 #include <doctest/doctest.h>
 
+namespace doctest {
+
+template <>
+struct StringMaker<ebb::Bytes> {
+  static String convert(ebb::Bytes bytes) {
+    return (std::to_string(bytes.count()) + " B").c_str();
+  }
+};
+
+}  // namespace doctest
+
 namespace ebb::test {
 
 struct OwnHeap {

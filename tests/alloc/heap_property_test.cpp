@@ -7,6 +7,7 @@
 #include <iterator>
 #include <map>
 #include <random>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -162,9 +163,9 @@ class Program {
   std::uint64_t placed_ = 0;
 };
 
-void run(const char* what, ebb::PoolOptions options) {
+void run(const std::string& what, ebb::PoolOptions options) {
   const std::uint64_t seed = ebb::test::test_seed();
-  MESSAGE(what << ": EBB_TEST_SEED=" << seed);
+  MESSAGE(what, ": EBB_TEST_SEED=", seed);
   ebb::test::CountingSource source(ebb::system_source());
   Program(source, std::move(options), seed).run(ebb::test::stress(20000));
   CHECK(source.counts().reserved == Bytes{0});

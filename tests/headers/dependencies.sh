@@ -6,7 +6,7 @@ set -euo pipefail
 headers=()
 while [ "$1" != -- ]; do headers+=("$1"); shift; done
 shift
-banned='/(tbb|oneapi)/|/cuda|/nvidia/|/execution$|/pstl/|/torch/'
+banned='/(tbb|oneapi)/|/cuda|/nvidia/|/execution$|/torch/'
 
 files_read() {  # HEADER...
   printf '#include <%s>\n' "$@" | "${compiler[@]}" -std=c++20 -x c++ -M - | tr -s ' \\' '\n\n' | sed 1d

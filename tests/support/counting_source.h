@@ -3,13 +3,13 @@
 // reservations, and whatever was reserved is released. Used by tests. Any thread: one lock.
 #pragma once
 
+#include <ebb/alloc/source.h>
+
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <map>
 #include <mutex>
-
-#include <ebb/alloc/source.h>
 
 namespace ebb::test {
 

@@ -3,10 +3,10 @@
 // Used by stress tests. Any thread.
 #pragma once
 
+#include <ebb/alloc/source.h>
+
 #include <chrono>
 #include <thread>
-
-#include <ebb/alloc/source.h>
 
 namespace ebb::test {
 

@@ -3,11 +3,11 @@
 // that demand that what failed left nothing behind. Any thread.
 #pragma once
 
+#include <ebb/alloc/source.h>
+
 #include <atomic>
 #include <cstdint>
 #include <limits>
-
-#include <ebb/alloc/source.h>
 
 namespace ebb::test {
 

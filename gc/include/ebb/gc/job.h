@@ -5,6 +5,7 @@
 
 #include <ebb/gc/owner.h>
 
+#include <concepts>
 #include <exception>
 #include <memory>
 #include <type_traits>
@@ -48,6 +49,7 @@ class Bound {
   // Runs the function under the bound owner. The first call ends the job; a call after the
   // iteration has closed charges the runtime and is reported as late.
   template <class... Args>
+    requires std::invocable<F&, Args...>
   decltype(auto) operator()(Args&&... args) {
     Job job = std::move(job_);
     OwnerScope scope(job.owner());

@@ -205,8 +205,7 @@ class [[nodiscard]] Steps {
       steps_->advance();
       return *this;
     }
-    friend bool operator==(const Iterator& i, Sentinel) { return !i.steps_->step_.has_value(); }
-    friend bool operator!=(const Iterator& i, Sentinel end) { return !(i == end); }
+    bool operator==(Sentinel) const { return !steps_->step_.has_value(); }
 
    private:
     Steps* steps_;

@@ -7,6 +7,7 @@
 
 #include <tbb/task_arena.h>
 
+#include <concepts>
 #include <memory>
 #include <type_traits>
 #include <utility>
@@ -24,6 +25,7 @@ class Carried {
   Carried(F function, Owner owner) : function_(std::move(function)), owner_(owner) {}
 
   template <class... Args>
+    requires std::invocable<const F&, Args...>
   decltype(auto) operator()(Args&&... args) const {
     const OwnerScope scope(owner_, HeapStay::with_scope);
     return function_(std::forward<Args>(args)...);

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+// IDX files made by hand in a folder of their own. For the tests of IDX.
+#pragma once
+
+#include <zlib.h>
+
+#include <cstdint>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include <unistd.h>
+
+namespace ebb::test {
+
+// A folder that is removed with all that is in it.
+class TempFolder {
+ public:
+  TempFolder() {
+    std::string name = (std::filesystem::temp_directory_path() / "ebb-idx-XXXXXX").string();
+    if (mkdtemp(name.data()) == nullptr) {
+      throw std::runtime_error("mkdtemp failed");
+    }
+    path_ = name;
+  }
+  TempFolder(const TempFolder&) = delete;
+  TempFolder& operator=(const TempFolder&) = delete;
+  TempFolder(TempFolder&&) = delete;
+  TempFolder& operator=(TempFolder&&) = delete;
+  ~TempFolder() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path_, ignored);
+  }
+
+  const std::filesystem::path& path() const { return path_; }
+  std::filesystem::path write(const std::string& name, const std::string& bytes) const {
+    std::ofstream(path_ / name, std::ios::binary) << bytes;
+    return path_ / name;
+  }
+
+ private:
+  std::filesystem::path path_;
+};
+
+inline std::string big_endian(std::uint32_t value) {
+  return {static_cast<char>(value >> 24), static_cast<char>(value >> 16),
+          static_cast<char>(value >> 8), static_cast<char>(value)};
+}
+
+inline std::string idx_header(const std::vector<std::uint32_t>& sizes, char type = 0x08) {
+  std::string header = {0, 0, type, static_cast<char>(sizes.size())};
+  for (const std::uint32_t size : sizes) {
+    header += big_endian(size);
+  }
+  return header;
+}
+
+// count images of 2 x 3, the bytes of which count up, and their labels.
+inline std::string images(std::uint32_t count) {
+  std::string bytes = idx_header({count, 2, 3});
+  for (std::uint32_t i = 0; i < count * 6; ++i) {
+    bytes += static_cast<char>(i * 7);
+  }
+  return bytes;
+}
+inline std::string labels(std::uint32_t count) {
+  std::string bytes = idx_header({count});
+  for (std::uint32_t i = 0; i < count; ++i) {
+    bytes += static_cast<char>(250 + i);
+  }
+  return bytes;
+}
+
+inline std::string gzip(const std::string& bytes) {
+  z_stream z{};
+  deflateInit2(&z, 6, Z_DEFLATED, MAX_WBITS + 16, 8, Z_DEFAULT_STRATEGY);
+  std::string out(deflateBound(&z, bytes.size()), '\0');
+  z.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(bytes.data()));
+  z.avail_in = static_cast<uInt>(bytes.size());
+  z.next_out = reinterpret_cast<Bytef*>(out.data());
+  z.avail_out = static_cast<uInt>(out.size());
+  deflate(&z, Z_FINISH);
+  out.resize(z.total_out);
+  deflateEnd(&z);
+  return out;
+}
+
+}  // namespace ebb::test
