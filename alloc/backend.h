@@ -3,15 +3,15 @@
 // by the build (cuda/ or no_cuda/); the simulated device implements the same. Any thread.
 #pragma once
 
-#include <cstdint>
-#include <memory>
-#include <string>
-#include <vector>
-
 #include <ebb/alloc/devices.h>
 #include <ebb/alloc/error.h>
 #include <ebb/alloc/source.h>
 #include <ebb/alloc/stream.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
 
 namespace ebb::inline v0 {
 

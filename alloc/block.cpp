@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Blocks as supervised pointers: the context is the block's record, which knows the way back.
 #include <ebb/alloc/block.h>
-
 #include <ebb/alloc/resource.h>
 
 namespace ebb::inline v0 {

@@ -22,9 +22,7 @@ class Budget {
     }
     return true;
   }
-  void give(std::size_t bytes) noexcept {
-    reserved_.fetch_sub(bytes, std::memory_order_relaxed);
-  }
+  void give(std::size_t bytes) noexcept { reserved_.fetch_sub(bytes, std::memory_order_relaxed); }
 
   std::size_t limit() const noexcept { return limit_; }
 

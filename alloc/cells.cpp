@@ -2,9 +2,9 @@
 // How cells are made, and walked over by other threads. [gc.count] needs them to be type-stable.
 #include "cells.h"
 
-#include <new>
-
 #include "poison.h"
+
+#include <new>
 
 namespace ebb::inline v0::detail {
 

@@ -3,13 +3,13 @@
 // the walk over all cells runs on any thread.
 #pragma once
 
-#include <atomic>
-#include <cstddef>
-#include <cstdint>
+#include "meta_chunks.h"
 
 #include <ebb/alloc/heap.h>
 
-#include "meta_chunks.h"
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
 
 namespace ebb::inline v0::detail {
 

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Devices as text. Any thread.
+#include <ebb/alloc/check.h>
 #include <ebb/alloc/device.h>
 
 #include <charconv>
-
-#include <ebb/alloc/check.h>
 
 namespace ebb::inline v0 {
 
@@ -45,8 +44,7 @@ Device parse_device(std::string_view text) {
         text[name.size()] == ':') {
       Device device{kind, 0};
       const char* end = text.data() + text.size();
-      const auto [stop, error] =
-          std::from_chars(text.data() + name.size() + 1, end, device.index);
+      const auto [stop, error] = std::from_chars(text.data() + name.size() + 1, end, device.index);
       if (error == std::errc{} && stop == end) {
         return device;
       }

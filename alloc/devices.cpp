@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // The list of devices: the CPU from the system, the others from the backend. Any thread.
-#include <ebb/alloc/devices.h>
+#include "backend.h"
 
-#include <unistd.h>
+#include <ebb/alloc/devices.h>
 
 #include <atomic>
 #include <fstream>
 #include <utility>
 
-#include "backend.h"
+#include <unistd.h>
 
 namespace ebb::inline v0 {
 
@@ -43,7 +43,9 @@ std::vector<DeviceInfo> devices() {
   return list;
 }
 
-std::string no_cuda_reason() { return make_backend()->missing(); }
+std::string no_cuda_reason() {
+  return make_backend()->missing();
+}
 
 // The two serial counters of the process: numbers must differ between runtimes too. [rt.global]
 // Relaxed: only distinctness matters.

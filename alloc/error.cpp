@@ -22,8 +22,11 @@ std::string human(Bytes bytes) {
     ++unit;
   }
   char text[64];
-  std::snprintf(text, sizeof text, "%.*f %s (%zu B)", value < 10 ? 2 : value < 100 ? 1 : 0, value,
-                units[unit], bytes.count());
+  std::snprintf(text, sizeof text, "%.*f %s (%zu B)",
+                value < 10    ? 2
+                : value < 100 ? 1
+                              : 0,
+                value, units[unit], bytes.count());
   return text;
 }
 

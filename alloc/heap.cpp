@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // The heap's public face: who may do what, and which way a request goes. [alloc.heap]
 // Owner only, but for what heap.h says.
+#include "heap_impl.h"
+#include "pool_core.h"
+
+#include <ebb/alloc/check.h>
 #include <ebb/alloc/heap.h>
 
 #include <algorithm>
 #include <utility>
-
-#include <ebb/alloc/check.h>
-
-#include "heap_impl.h"
-#include "pool_core.h"
 
 namespace ebb::inline v0 {
 
@@ -67,7 +66,9 @@ OutOfMemoryInfo Heap::explain(Bytes asked) const {
   return info;
 }
 
-const char* Heap::name() const noexcept { return impl_->pool.options.name.c_str(); }
+const char* Heap::name() const noexcept {
+  return impl_->pool.options.name.c_str();
+}
 
 Cell* Heap::take_cell() noexcept {
   EBB_ASSERT(is_mine());
@@ -93,8 +94,12 @@ Bytes Heap::trim() noexcept {
   return Bytes{impl_->trim()};
 }
 
-MemoryStats Heap::stats() const noexcept { return impl_->counters.snapshot(); }
+MemoryStats Heap::stats() const noexcept {
+  return impl_->counters.snapshot();
+}
 
-bool Heap::is_mine() const noexcept { return impl_->is_mine(); }
+bool Heap::is_mine() const noexcept {
+  return impl_->is_mine();
+}
 
 }  // namespace ebb::inline v0

@@ -2,10 +2,10 @@
 // The figures of one heap. Written by the heap's owner only, read by any thread.
 #pragma once
 
+#include <ebb/alloc/stats.h>
+
 #include <atomic>
 #include <cstdint>
-
-#include <ebb/alloc/stats.h>
 
 namespace ebb::inline v0::detail {
 

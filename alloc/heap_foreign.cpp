@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Frees by threads that do not own the heap, and the end of a heap's life. [alloc.heap]
-#include <pthread.h>
-
-#include <ebb/alloc/check.h>
-
 #include "heap_impl.h"
 #include "poison.h"
 #include "pool_core.h"
+
+#include <ebb/alloc/check.h>
+
+#include <pthread.h>
 
 namespace ebb::inline v0 {
 

@@ -2,15 +2,15 @@
 // The way of a request through slabs, holes and growth, and back. Owner only. [alloc.heap]
 #include "heap_impl.h"
 
-#include <pthread.h>
+#include "poison.h"
+#include "pool_core.h"
+
+#include <ebb/alloc/check.h>
 
 #include <algorithm>
 #include <cstdlib>
 
-#include <ebb/alloc/check.h>
-
-#include "poison.h"
-#include "pool_core.h"
+#include <pthread.h>
 
 namespace ebb::inline v0 {
 
@@ -36,7 +36,9 @@ Heap::Impl::Impl(Heap& self, PoolCore& core) noexcept
       slabs(meta),
       cells(meta, core.options.construct_cell) {}
 
-Heap::Impl::~Impl() { EBB_ASSERT_VALID(*this); }
+Heap::Impl::~Impl() {
+  EBB_ASSERT_VALID(*this);
+}
 
 Block Heap::Impl::take(Bytes bytes, Align align, Stream stream) noexcept {
   // Relaxed: only a hint. drain() does the acquire.
@@ -203,7 +205,9 @@ std::size_t Heap::Impl::trim() noexcept {
   return space.trim();
 }
 
-bool Heap::Impl::is_valid() const noexcept { return space.is_valid() && slabs.is_valid(); }
+bool Heap::Impl::is_valid() const noexcept {
+  return space.is_valid() && slabs.is_valid();
+}
 
 void Heap::Impl::check_now_and_then() noexcept {
 #if EBB_CHECKS >= 2

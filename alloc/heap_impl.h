@@ -3,17 +3,17 @@
 // others only what the section "any thread" lists.
 #pragma once
 
-#include <atomic>
-#include <cstddef>
-#include <cstdint>
-
-#include <ebb/alloc/heap.h>
-
 #include "cells.h"
 #include "heap_counters.h"
 #include "meta_chunks.h"
 #include "slab.h"
 #include "space.h"
+
+#include <ebb/alloc/heap.h>
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
 
 namespace ebb::inline v0 {
 

@@ -3,13 +3,13 @@
 // doubling keep the size trees tiny. Used by Space; not shared between threads.
 #pragma once
 
+#include "record.h"
+#include "treap.h"
+
 #include <array>
 #include <bit>
 #include <cstddef>
 #include <cstdint>
-
-#include "record.h"
-#include "treap.h"
 
 namespace ebb::inline v0::detail {
 

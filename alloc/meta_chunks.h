@@ -3,12 +3,12 @@
 // Used by the heap's owner.
 #pragma once
 
-#include <cstddef>
-#include <new>
+#include "heap_counters.h"
 
 #include <ebb/alloc/source.h>
 
-#include "heap_counters.h"
+#include <cstddef>
+#include <new>
 
 namespace ebb::inline v0::detail {
 

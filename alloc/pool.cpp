@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Pools: who owns which heap, and how long heaps live. One lock, taken when a thread takes or parks
 // a heap and when memory is short, never by an allocation that succeeds.
+#include "heap_impl.h"
+#include "pool_core.h"
+
+#include <ebb/alloc/check.h>
 #include <ebb/alloc/pool.h>
 
 #include <new>
 #include <utility>
-
-#include <ebb/alloc/check.h>
-
-#include "heap_impl.h"
-#include "pool_core.h"
 
 namespace ebb::inline v0 {
 
@@ -183,15 +182,29 @@ Pool::~Pool() {
   }
 }
 
-Heap& Pool::acquire() { return core_->acquire(); }
-void Pool::park(Heap& heap) noexcept { PoolCore::park(heap); }
-bool Pool::owns(const Heap& heap) const noexcept { return PoolCore::owns(core_, heap); }
-MemoryStats Pool::stats() const noexcept { return core_->stats(); }
-Bytes Pool::trim() noexcept { return Bytes{core_->trim()}; }
+Heap& Pool::acquire() {
+  return core_->acquire();
+}
+void Pool::park(Heap& heap) noexcept {
+  PoolCore::park(heap);
+}
+bool Pool::owns(const Heap& heap) const noexcept {
+  return PoolCore::owns(core_, heap);
+}
+MemoryStats Pool::stats() const noexcept {
+  return core_->stats();
+}
+Bytes Pool::trim() noexcept {
+  return Bytes{core_->trim()};
+}
 void Pool::for_each_cell(void (*visit)(void* context, Cell* cell), void* context) const {
   core_->for_each_cell(visit, context);
 }
-const std::string& Pool::name() const noexcept { return core_->options.name; }
-Bytes Pool::limit() const noexcept { return core_->options.limit; }
+const std::string& Pool::name() const noexcept {
+  return core_->options.name;
+}
+Bytes Pool::limit() const noexcept {
+  return core_->options.limit;
+}
 
 }  // namespace ebb::inline v0

@@ -2,13 +2,13 @@
 // What a pool's heaps share. Lives until the pool and its last heap are gone. Thread-safe.
 #pragma once
 
-#include <atomic>
-#include <cstddef>
-#include <mutex>
+#include "budget.h"
 
 #include <ebb/alloc/pool.h>
 
-#include "budget.h"
+#include <atomic>
+#include <cstddef>
+#include <mutex>
 
 namespace ebb::inline v0 {
 

@@ -3,10 +3,10 @@
 // bytes and type-stable. Written by the heap's owner; a live one is read by its holder.
 #pragma once
 
+#include <ebb/alloc/block.h>
+
 #include <cstddef>
 #include <cstdint>
-
-#include <ebb/alloc/block.h>
 
 namespace ebb::inline v0::detail {
 
@@ -55,8 +55,8 @@ struct alignas(64) HeapRecord : BlockRecord {
   std::byte* begin() const noexcept { return static_cast<std::byte*>(data); }
   std::byte* end() const noexcept { return begin() + size; }
 
-  // The kind lies in the low bits of note, a slot's number above. Holders do not write it: the owner
-  // reads the kinds of neighbours, whoever holds them.
+  // The kind lies in the low bits of note, a slot's number above. Holders do not write it: the
+  // owner reads the kinds of neighbours, whoever holds them.
   RecordKind kind() const noexcept { return static_cast<RecordKind>(note & 0xff); }
   std::uint32_t slot() const noexcept { return note >> 8; }
   void set_kind(RecordKind kind, std::uint32_t slot = 0) noexcept {

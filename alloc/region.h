@@ -3,12 +3,12 @@
 // Used by Space; not shared between threads.
 #pragma once
 
-#include <cstddef>
+#include "page_map.h"
+#include "record.h"
 
 #include <ebb/alloc/source.h>
 
-#include "page_map.h"
-#include "record.h"
+#include <cstddef>
 
 namespace ebb::inline v0::detail {
 

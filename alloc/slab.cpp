@@ -2,9 +2,9 @@
 // How slots are taken from slabs and given back. Used by the heap's owner only.
 #include "slab.h"
 
-#include <utility>
-
 #include <ebb/alloc/check.h>
+
+#include <utility>
 
 namespace ebb::inline v0::detail {
 

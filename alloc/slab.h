@@ -3,14 +3,14 @@
 // Bitmaps lie outside the slabs. Used by Heap's owner only.
 #pragma once
 
+#include "meta_chunks.h"
+#include "record.h"
+#include "typed_pool.h"
+
 #include <array>
 #include <bit>
 #include <cstddef>
 #include <cstdint>
-
-#include "meta_chunks.h"
-#include "record.h"
-#include "typed_pool.h"
 
 namespace ebb::inline v0::detail {
 

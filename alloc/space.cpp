@@ -3,9 +3,9 @@
 // Used by the heap's owner only.
 #include "space.h"
 
-#include <algorithm>
-
 #include <ebb/alloc/check.h>
+
+#include <algorithm>
 
 namespace ebb::inline v0::detail {
 
@@ -157,8 +157,7 @@ bool Space::is_valid() const noexcept {
 bool Space::is_valid(const Region& region, std::size_t& holes) const noexcept {
   const std::byte* at = region.range.begin;
   bool after_hole = false;
-  for (const HeapRecord* record = region.edge.next; record != &region.edge;
-       record = record->next) {
+  for (const HeapRecord* record = region.edge.next; record != &region.edge; record = record->next) {
     const bool hole = record->kind() == RecordKind::hole;
     if (record->begin() != at || record->size == 0 || record->size % granule_ != 0 ||
         record->next->prev != record || (hole && after_hole) ||

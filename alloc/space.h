@@ -3,10 +3,6 @@
 // committed and given back. Used by Heap's owner only.
 #pragma once
 
-#include <cstddef>
-
-#include <ebb/alloc/source.h>
-
 #include "budget.h"
 #include "heap_counters.h"
 #include "hole_index.h"
@@ -14,6 +10,10 @@
 #include "record.h"
 #include "region.h"
 #include "typed_pool.h"
+
+#include <ebb/alloc/source.h>
+
+#include <cstddef>
 
 namespace ebb::inline v0::detail {
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // The pages under a heap: regions reserved in chunks, frontiers that grow, pages committed against
 // the pool's budget and given back when idle. Used by the heap's owner only.
-#include <algorithm>
+#include "poison.h"
+#include "space.h"
 
 #include <ebb/alloc/check.h>
 
-#include "poison.h"
-#include "space.h"
+#include <algorithm>
 
 namespace ebb::inline v0::detail {
 
@@ -73,9 +73,7 @@ HeapRecord* Space::take_growing(std::size_t size, std::size_t align) noexcept {
     return nullptr;
   }
   Region* region = regions_;
-  const auto fits = [&](Region& it) {
-    return it.contains(align_up(it.tail(), align), size);
-  };
+  const auto fits = [&](Region& it) { return it.contains(align_up(it.tail(), align), size); };
   while (region != nullptr && !fits(*region)) {
     region = region->next;
   }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Anonymous pages of the operating system. Stateless, so one for the process; any thread.
+#include <ebb/alloc/source.h>
+
 #include <sys/mman.h>
 #include <unistd.h>
-
-#include <ebb/alloc/source.h>
 
 namespace ebb::inline v0 {
 

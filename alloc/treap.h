@@ -3,10 +3,10 @@
 // and removing never needs memory. Used by HoleIndex; not shared between threads.
 #pragma once
 
+#include "record.h"
+
 #include <cstddef>
 #include <cstdint>
-
-#include "record.h"
 
 namespace ebb::inline v0::detail {
 
@@ -39,7 +39,7 @@ class Treap {
 
   void erase(Node& node) noexcept {
     Node* parent = links(&node).parent;
-    Node** link = parent == nullptr                 ? &root_
+    Node** link = parent == nullptr             ? &root_
                   : links(parent).left == &node ? &links(parent).left
                                                 : &links(parent).right;
     Node* left = links(&node).left;
@@ -115,9 +115,9 @@ class Treap {
     const Node* before = nullptr;
     for (Node* node = first(); node != nullptr; node = next(*node)) {
       const Node* parent = links(node).parent;
-      const bool hangs = parent == nullptr ? root_ == node
-                                           : (links(parent).left == node) !=
-                                                 (links(parent).right == node);
+      const bool hangs = parent == nullptr
+                             ? root_ == node
+                             : (links(parent).left == node) != (links(parent).right == node);
       const bool heap_ordered = parent == nullptr || priority(*parent) >= priority(*node);
       if (!hangs || !heap_ordered || (before != nullptr && !Order::less(*before, *node))) {
         return false;

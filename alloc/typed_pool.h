@@ -3,12 +3,12 @@
 // Used by a heap for records and slabs, by the heap's owner.
 #pragma once
 
+#include "meta_chunks.h"
+
 #include <cstddef>
 #include <new>
 #include <type_traits>
 #include <utility>
-
-#include "meta_chunks.h"
 
 namespace ebb::inline v0::detail {
 

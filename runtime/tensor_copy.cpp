@@ -108,7 +108,10 @@ void Tensor::read_item(void* out, DType as) const {
   require_host("Tensor::item");
   EBB_REQUIRE(elements() == 1, "Tensor::item", "the shape ", to_string(shape_), " has ",
               std::to_string(elements()), " elements, not one");
-  detail::strided_copy(Shape{}, {static_cast<std::byte*>(out), as, {}}, {raw(), dtype_, {}});
+  // As u8 a bool's byte is looked at: copied, a byte that is not 0 or 1 would be no C++ bool.
+  const bool booleans = dtype_ == DType::boolean && as == DType::boolean;
+  detail::strided_copy(Shape{}, {static_cast<std::byte*>(out), as, {}},
+                       {raw(), booleans ? DType::u8 : dtype_, {}});
 }
 
 }  // namespace ebb::inline v0

@@ -3,16 +3,16 @@
 // statically and finds the driver at run time. Any thread: one lock.
 #include "backend.h"
 
+#include "cuda/cuda_source.h"
+#include "cuda/driver.h"
+
+#include <ebb/alloc/check.h>
+
 #include <cuda_runtime_api.h>
 
 #include <map>
 #include <mutex>
 #include <unordered_map>
-
-#include <ebb/alloc/check.h>
-
-#include "cuda/cuda_source.h"
-#include "cuda/driver.h"
 
 namespace ebb::inline v0 {
 
@@ -54,8 +54,7 @@ class CudaBackend final : public Backend {
 };
 
 void require_cuda(Device device, const char* function) {
-  EBB_REQUIRE(device.kind == DeviceKind::cuda, function, to_string(device),
-              " is no CUDA device");
+  EBB_REQUIRE(device.kind == DeviceKind::cuda, function, to_string(device), " is no CUDA device");
 }
 
 CudaBackend::~CudaBackend() {
@@ -200,8 +199,7 @@ cudaStream_t CudaBackend::handle_of(Stream stream, const char* function) {
   }
   const std::lock_guard lock(mutex_);
   const auto entry = streams_.find(stream.id);
-  EBB_REQUIRE(entry != streams_.end(), function, "there is no stream ",
-              std::to_string(stream.id));
+  EBB_REQUIRE(entry != streams_.end(), function, "there is no stream ", std::to_string(stream.id));
   return entry->second;
 }
 
@@ -214,8 +212,12 @@ CudaBackend::EventHandle CudaBackend::handle_of(Event event, const char* functio
 
 }  // namespace
 
-std::unique_ptr<Backend> make_backend() { return std::make_unique<CudaBackend>(); }
+std::unique_ptr<Backend> make_backend() {
+  return std::make_unique<CudaBackend>();
+}
 
-const char* backend_name() noexcept { return "cuda"; }
+const char* backend_name() noexcept {
+  return "cuda";
+}
 
 }  // namespace ebb::inline v0

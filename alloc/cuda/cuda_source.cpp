@@ -3,10 +3,10 @@
 // them into OutOfMemory. Any thread.
 #include "cuda/cuda_source.h"
 
+#include <ebb/alloc/error.h>
+
 #include <iterator>
 #include <new>
-
-#include <ebb/alloc/error.h>
 
 namespace ebb::inline v0 {
 
@@ -18,8 +18,7 @@ CUdeviceptr address_of(const std::byte* begin) {
 
 }  // namespace
 
-CudaSource::CudaSource(Device device)
-    : device_(device), name_(to_string(device)), driver_(device) {
+CudaSource::CudaSource(Device device) : device_(device), name_(to_string(device)), driver_(device) {
   const CurrentDevice current(device);
   check(cudaFree(nullptr), "cudaFree", device);  // makes the context
   prop_.type = CU_MEM_ALLOCATION_TYPE_PINNED;

@@ -3,14 +3,14 @@
 // commit and unmapped on decommit. Used by heaps. Any thread: one lock. [alloc.cuda]
 #pragma once
 
+#include "cuda/driver.h"
+
+#include <ebb/alloc/source.h>
+
 #include <map>
 #include <mutex>
 #include <string>
 #include <vector>
-
-#include <ebb/alloc/source.h>
-
-#include "cuda/driver.h"
 
 namespace ebb::inline v0 {
 

@@ -62,7 +62,9 @@ CurrentDevice::CurrentDevice(Device device) {
   check(cudaSetDevice(static_cast<int>(device.index)), "cudaSetDevice", device);
 }
 
-CurrentDevice::~CurrentDevice() { static_cast<void>(context_calls(cpu).set(before_)); }
+CurrentDevice::~CurrentDevice() {
+  static_cast<void>(context_calls(cpu).set(before_));
+}
 
 DriverMemory::DriverMemory(Device device) {
   find(address_reserve, "cuMemAddressReserve", device);

@@ -3,12 +3,12 @@
 // starts on machines without a driver. Used by the CUDA backend. Any thread.
 #pragma once
 
+#include <ebb/alloc/device.h>
+
 #include <cuda.h>
 #include <cuda_runtime_api.h>
 
 #include <string>
-
-#include <ebb/alloc/device.h>
 
 #if CUDART_VERSION < 12050
 #error "ebb needs CUDA 12.5 or newer"

@@ -41,8 +41,12 @@ class NoCudaBackend final : public Backend {
 
 }  // namespace
 
-std::unique_ptr<Backend> make_backend() { return std::make_unique<NoCudaBackend>(); }
+std::unique_ptr<Backend> make_backend() {
+  return std::make_unique<NoCudaBackend>();
+}
 
-const char* backend_name() noexcept { return "no_cuda"; }
+const char* backend_name() noexcept {
+  return "no_cuda";
+}
 
 }  // namespace ebb::inline v0

@@ -31,7 +31,7 @@ void import_weights(const std::string& path, Mlp& model) {
   try {
     ebb::nn::load_weights(path, model.parameters());
   } catch (const std::runtime_error& error) {
-    throw BadInput(std::string(error.what()) + ": give --import a file that --export wrote");
+    throw BadInput(std::string(error.what()) + "; give --import a file that --export wrote");
   }
 }
 

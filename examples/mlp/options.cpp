@@ -73,7 +73,7 @@ bool parse_options(int argc, char** argv, Options& options) {
       try {
         ebb::nn::require_writable(path);
       } catch (const std::runtime_error& error) {
-        throw BadInput(std::string(error.what()) + ": give --json and --export paths in a folder " +
+        throw BadInput(std::string(error.what()) + "; give --json and --export paths in a folder " +
                        "that exists and that you may write");
       }
     }

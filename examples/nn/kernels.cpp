@@ -43,11 +43,11 @@ float tanh_of(float x) {
   p = p * z - 5.3865198e-2f;
   p = p * z + 1.3332861e-1f;
   p = p * z - 3.3333330e-1f;
-  const float near_zero = x + x * z * p;
+  const float near_zero = size + size * z * p;
   const float capped = size > 10.0f ? 10.0f : size;  // in this order a NaN stays one
   const float far = 1.0f - 2.0f / (exp_to_20(capped + capped) + 1.0f);
-  const float signed_far = from_bits(to_bits(far) | (to_bits(x) & sign_bit));
-  return size < 0.6f ? near_zero : signed_far;
+  const float result = size < 0.6f ? near_zero : far;
+  return from_bits(to_bits(result) | (to_bits(x) & sign_bit));
 }
 
 void add(float* __restrict y, const float* __restrict bias, std::int64_t count) {

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Every block straight from the system, to bisect memory errors (EBB_BYPASS=1): same contract, same
 // figures.
+#include "heap_fixture.h"
+#include "support/malloc_interposer.h"
+
 #include <ebb/alloc/pool.h>
 
 #include <thread>
 #include <vector>
-
-#include "heap_fixture.h"
-#include "support/malloc_interposer.h"
 
 using ebb::Block;
 using ebb::Bytes;

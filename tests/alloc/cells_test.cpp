@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Cells: constructed once, reused, and readable by others while they are made. ThreadSanitizer
 // runs this too. [gc.count] builds on it.
+#include "heap_fixture.h"
+
 #include <ebb/alloc/pool.h>
 
 #include <atomic>
@@ -8,8 +10,6 @@
 #include <set>
 #include <thread>
 #include <vector>
-
-#include "heap_fixture.h"
 
 using ebb::Cell;
 using ebb::test::OwnHeap;

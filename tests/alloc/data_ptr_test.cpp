@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // The supervised pointer's facts, without and with a heap behind it. [alloc.ptr]
+#include "heap_fixture.h"
+#include "support/malloc_interposer.h"
+
 #include <ebb/alloc/block.h>
 #include <ebb/alloc/data_ptr.h>
 
 #include <type_traits>
 #include <utility>
 #include <vector>
-
-#include "heap_fixture.h"
-#include "support/malloc_interposer.h"
 
 using ebb::DataPtr;
 

@@ -10,14 +10,13 @@
 using namespace ebb::literals;
 
 TEST_CASE("out of memory: the message says everything that is known") {
-  const ebb::OutOfMemory error("Heap::allocate",
-                               {.asked = 1536_B,
-                                .limit = 64_MiB,
-                                .live = 63_MiB,
-                                .cached = 512_B,
-                                .largest_hole = 0_B,
-                                .resource = "train",
-                                .holders = "  a.cpp:7 60 MiB\n"});
+  const ebb::OutOfMemory error("Heap::allocate", {.asked = 1536_B,
+                                                  .limit = 64_MiB,
+                                                  .live = 63_MiB,
+                                                  .cached = 512_B,
+                                                  .largest_hole = 0_B,
+                                                  .resource = "train",
+                                                  .holders = "  a.cpp:7 60 MiB\n"});
   CHECK(std::string(error.what()) ==
         "[Heap::allocate] out of memory in \"train\": asked 1.50 KiB (1536 B), limit 64.0 MiB "
         "(67108864 B), live 63.0 MiB (66060288 B), cached 512 B, largest hole 0 B; held by:\n"

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Blocks at given addresses, and the question whether a range is free: what replay is built on.
 // [alloc.replay]
-#include <ebb/alloc/heap.h>
-
 #include "heap_fixture.h"
+
+#include <ebb/alloc/heap.h>
 
 using ebb::Block;
 using ebb::Bytes;

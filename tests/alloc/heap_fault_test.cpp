@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Every call to the sources of a heap fails once in turn: what failed left nothing behind, and the
 // heap works on. DESIGN section 8.
-#include <ebb/alloc/pool.h>
-
-#include <vector>
-
 #include "heap_fixture.h"
 #include "support/counting_source.h"
 #include "support/failing_source.h"
+
+#include <ebb/alloc/pool.h>
+
+#include <vector>
 
 using ebb::Block;
 using ebb::Bytes;
@@ -47,10 +47,9 @@ Block take(ebb::Heap& heap, std::size_t step, std::vector<Block>& blocks, int& r
       block = heap.try_allocate(Bytes{300000});
       break;
     default:
-      block = blocks.empty()
-                  ? heap.try_allocate(Bytes{64})
-                  : heap.try_allocate_at(ebb::test::begin_of(blocks.front()) + (step << 13),
-                                         Bytes{8192});
+      block = blocks.empty() ? heap.try_allocate(Bytes{64})
+                             : heap.try_allocate_at(
+                                   ebb::test::begin_of(blocks.front()) + (step << 13), Bytes{8192});
   }
   if (!block) {
     // A range at an address may be taken; that is no fault.

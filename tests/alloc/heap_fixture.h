@@ -3,23 +3,21 @@
 // tell blocks apart. Not shared between threads.
 #pragma once
 
+#include <ebb/alloc/pool.h>
+
+#include <doctest/doctest.h>
+
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
 #include <random>
 #include <string>
 
-#include <ebb/alloc/pool.h>
-
-#include <doctest/doctest.h>
-
 namespace doctest {
 
 template <>
 struct StringMaker<ebb::Bytes> {
-  static String convert(ebb::Bytes bytes) {
-    return (std::to_string(bytes.count()) + " B").c_str();
-  }
+  static String convert(ebb::Bytes bytes) { return (std::to_string(bytes.count()) + " B").c_str(); }
 };
 
 }  // namespace doctest
@@ -42,7 +40,9 @@ struct OwnHeap {
   Heap& heap;
 };
 
-inline std::byte* begin_of(const Block& block) { return static_cast<std::byte*>(block.data); }
+inline std::byte* begin_of(const Block& block) {
+  return static_cast<std::byte*>(block.data);
+}
 
 // Fills a block with bytes made from its number, and tells whether they are still there.
 inline void fill(const Block& block, std::uint64_t number) {

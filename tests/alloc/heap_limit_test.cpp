@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // The byte budget of a pool, what a refusal tells, and pages that go back. [alloc.heap]
+#include "heap_fixture.h"
+#include "support/counting_source.h"
+#include "support/failing_source.h"
+
 #include <ebb/alloc/pool.h>
 
 #include <string>
 #include <vector>
-
-#include "heap_fixture.h"
-#include "support/counting_source.h"
-#include "support/failing_source.h"
 
 using ebb::Block;
 using ebb::Bytes;
@@ -17,7 +17,9 @@ using namespace ebb::literals;
 
 namespace {
 
-std::size_t page() { return ebb::system_source().page_size().count(); }
+std::size_t page() {
+  return ebb::system_source().page_size().count();
+}
 
 }  // namespace
 

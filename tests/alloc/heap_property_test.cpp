@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Random programs against a shadow map: no two live blocks overlap, contents stay, and is_free
 // agrees. EBB_TEST_SEED repeats a run. [alloc.heap]
+#include "heap_fixture.h"
+#include "support/counting_source.h"
+
 #include <ebb/alloc/pool.h>
 
 #include <algorithm>
@@ -10,9 +13,6 @@
 #include <string>
 #include <thread>
 #include <vector>
-
-#include "heap_fixture.h"
-#include "support/counting_source.h"
 
 using ebb::Block;
 using ebb::Bytes;
@@ -85,8 +85,8 @@ class Program {
     if (live_.empty()) {
       return nullptr;
     }
-    auto it = live_.lower_bound(begin_of(std::next(live_.begin(), 0)->second.block) +
-                                below(1 << 21));
+    auto it =
+        live_.lower_bound(begin_of(std::next(live_.begin(), 0)->second.block) + below(1 << 21));
     std::byte* base = it == live_.end() ? live_.begin()->first : it->first;
     return base + (below(4096) << 6);
   }
@@ -173,7 +173,9 @@ void run(const std::string& what, ebb::PoolOptions options) {
 
 }  // namespace
 
-TEST_CASE("heap property: one large region") { run("one large region", {}); }
+TEST_CASE("heap property: one large region") {
+  run("one large region", {});
+}
 
 TEST_CASE("heap property: many small regions") {
   run("many small regions", {.reservation = Bytes{1 << 20}});

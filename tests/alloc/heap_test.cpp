@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Where a heap puts blocks, and what it counts, on one thread. [alloc.heap]
+#include "heap_fixture.h"
+#include "support/counting_source.h"
+
 #include <ebb/alloc/heap.h>
 
 #include <set>
 #include <vector>
-
-#include "heap_fixture.h"
-#include "support/counting_source.h"
 
 using ebb::Block;
 using ebb::Bytes;
@@ -149,8 +149,7 @@ TEST_CASE("heap: padding of an over-aligned block stays usable") {
   const Block first = own.take(8192 + 64);
   const Block aligned = own.take(8192, 65536);
   CHECK(reinterpret_cast<std::uintptr_t>(aligned.data) % 65536 == 0);
-  const auto padding =
-      static_cast<std::size_t>(begin_of(aligned) - begin_of(first)) - (8192 + 64);
+  const auto padding = static_cast<std::size_t>(begin_of(aligned) - begin_of(first)) - (8192 + 64);
   if (padding > 4096) {  // else it is too small to be told from a slab; depends on the addresses
     const Block filler = own.take(padding);
     CHECK(begin_of(filler) == begin_of(first) + 8192 + 64);

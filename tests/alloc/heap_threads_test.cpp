@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // Heaps between threads: frees by others, parking, pools that close first, cells that are walked
 // over while they are made. Run under ThreadSanitizer too. [alloc.heap]
+#include "heap_fixture.h"
+#include "support/counting_source.h"
+#include "support/delayed_source.h"
+
 #include <ebb/alloc/pool.h>
 
 #include <atomic>
 #include <mutex>
 #include <thread>
 #include <vector>
-
-#include "heap_fixture.h"
-#include "support/counting_source.h"
-#include "support/delayed_source.h"
 
 using ebb::Block;
 using ebb::Bytes;
@@ -41,7 +41,9 @@ class Basket {
   std::vector<Block> blocks_;
 };
 
-void give_back(const Block& block) { block.record->top->deallocate(block); }
+void give_back(const Block& block) {
+  block.record->top->deallocate(block);
+}
 
 std::size_t size_of(std::uint64_t number) {
   return number % 3 == 0 ? 5000 + number % 40000 : number * 37 % 4096;

@@ -3,6 +3,8 @@
 // plain double-precision answers to compare with. One thread.
 #pragma once
 
+#include "support/executor_choice.h"
+
 #include <ebb/runtime/random.h>
 #include <ebb/runtime/runtime.h>
 
@@ -21,9 +23,7 @@
 namespace ebb::test {
 
 inline RuntimeOptions nn_options(unsigned threads) {
-  const char* executor = std::getenv("EBB_TEST_EXECUTOR");
-  const bool jthread = executor != nullptr && std::string(executor) == "jthread";
-  return {.threads = threads, .executor = jthread ? ExecutorKind::jthread : ExecutorKind::tbb};
+  return {.threads = threads, .executor = executor_choice()};
 }
 
 // Prints the seed of a randomised test, and takes it back from EBB_TEST_SEED.

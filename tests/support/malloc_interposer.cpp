@@ -36,7 +36,9 @@ thread_local constinit HeapCalls mine;
 
 }  // namespace
 
-HeapCalls heap_calls_of_this_thread() noexcept { return mine; }
+HeapCalls heap_calls_of_this_thread() noexcept {
+  return mine;
+}
 
 HeapCalls heap_calls() noexcept {
   return {all_allocations.load(std::memory_order_relaxed),

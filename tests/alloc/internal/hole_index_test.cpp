@@ -2,6 +2,8 @@
 // The index of holes against a plain sorted set, over random programs. White box.
 #include "hole_index.h"
 
+#include "../heap_fixture.h"
+
 #include <algorithm>
 #include <memory>
 #include <random>
@@ -9,15 +11,15 @@
 #include <utility>
 #include <vector>
 
-#include "../heap_fixture.h"
-
 using ebb::detail::HeapRecord;
 using ebb::detail::HoleIndex;
 using ebb::detail::RecordKind;
 
 namespace {
 
-std::byte* address(std::uint64_t number) { return reinterpret_cast<std::byte*>(number << 20); }
+std::byte* address(std::uint64_t number) {
+  return reinterpret_cast<std::byte*>(number << 20);
+}
 
 }  // namespace
 

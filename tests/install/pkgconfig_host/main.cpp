@@ -1,11 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-// A host built by one compiler call: g++ main.cpp $(pkg-config --cflags --libs ebb).
-// An install test, and a model for hosts. Main thread.
-#include <ebb/alloc/version.h>
+// A host built by one compiler call, g++ -std=c++20 main.cpp $(pkg-config --cflags --libs ebb):
+// the bare guard in a loop that exists already. An install test and a model for hosts.
+#include <ebb/ebb.h>
 
 #include <cstdio>
 
 int main() {
-  std::printf("ebb %s under pkg-config\n", ebb::version());
-  return 0;
+  ebb::Runtime rt;
+  ebb::Loop loop(rt, {.name = "pkgconfig_host"});
+  double sum = 0;
+  for (int step = 0; step < 10; ++step) {
+    ebb::Iteration it(loop);
+    const ebb::Tensor ones = ebb::full({1}, 1);
+    sum += ones.item<float>();
+  }
+  loop.finish();
+  std::printf("ebb %s under pkg-config: %g\n", ebb::version(), sum);
+  return sum == 10 ? 0 : 1;
 }

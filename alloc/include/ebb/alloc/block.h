@@ -3,11 +3,11 @@
 // Used by resources and storages. A block belongs to whoever holds it: not shared.
 #pragma once
 
-#include <cstdint>
-
 #include <ebb/alloc/bytes.h>
 #include <ebb/alloc/data_ptr.h>
 #include <ebb/alloc/stream.h>
+
+#include <cstdint>
 
 namespace ebb::inline v0 {
 

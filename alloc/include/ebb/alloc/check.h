@@ -40,11 +40,11 @@ template <class... Parts>
 // The operand of sizeof is not evaluated, but keeps variables used.
 #define EBB_CHECK_OFF(cond) static_cast<void>(sizeof(!(cond)))
 
-#define EBB_CHECK_ON(cond)                                       \
-  do {                                                           \
-    if (!(cond)) [[unlikely]] {                                  \
-      ::ebb::detail::assert_failed(__FILE__, __LINE__, #cond);   \
-    }                                                            \
+#define EBB_CHECK_ON(cond)                                     \
+  do {                                                         \
+    if (!(cond)) [[unlikely]] {                                \
+      ::ebb::detail::assert_failed(__FILE__, __LINE__, #cond); \
+    }                                                          \
   } while (false)
 
 #if EBB_CHECKS >= 1

@@ -3,11 +3,11 @@
 // Any thread.
 #pragma once
 
-#include <string>
-#include <vector>
-
 #include <ebb/alloc/bytes.h>
 #include <ebb/alloc/device.h>
+
+#include <string>
+#include <vector>
 
 namespace ebb::inline v0 {
 

@@ -3,18 +3,18 @@
 // pool, use it without locks and park it again. Thread-safe: one lock, never taken by allocation.
 #pragma once
 
+#include <ebb/alloc/heap.h>
+
 #include <memory>
 #include <string>
-
-#include <ebb/alloc/heap.h>
 
 namespace ebb::inline v0 {
 
 struct PoolOptions {
   std::string name = "pool";
-  Bytes limit{0};                    // of reserved bytes over all heaps; 0 means none
+  Bytes limit{0};                           // of reserved bytes over all heaps; 0 means none
   Bytes reservation{std::size_t{1} << 32};  // address space per heap at first; more in chunks
-  bool bypass = false;               // every block straight from the system (EBB_BYPASS=1)
+  bool bypass = false;                      // every block straight from the system (EBB_BYPASS=1)
   // Constructs the layer above's struct in a fresh cell, once per cell. May be null.
   void (*construct_cell)(void* cell) noexcept = nullptr;
   // Held until the pool and its last heap are gone: what the releases of blocks need alive.

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+// What every benchmark shares: sides that run as child processes in turn, medians, ratios, one
+// table and one JSON file. A benchmark is a main that calls run() with its sides. Single-threaded.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace ebb::bench {
+
+// What one run of one side measured, by name: seconds, nanoseconds or bytes, as unit says.
+using Figures = std::map<std::string, double>;
+
+// One contender: ebb itself (first), or a rival as one would deploy it.
+struct Side {
+  std::string name;
+  std::function<Figures()> measure;
+  // Set in the child's environment, for example LD_PRELOAD; an empty value unsets.
+  std::map<std::string, std::string> environment = {};
+  // Why the side cannot run here; empty: it can. Such a side is named and left out.
+  std::string missing = {};
+};
+
+struct Benchmark {
+  std::string name;
+  std::string unit = "ns";
+  std::vector<Side> sides;
+  int rounds = 5;
+};
+
+// Runs the sides A B C A B C ... as child processes, prints the medians and the ratios rival over
+// ours (above 1: ebb is better), and writes them as JSON to --json FILE, or to NAME.json in the
+// folder that EBB_BENCH_JSON names. Returns the exit code.
+int run(const Benchmark& benchmark, int argc, char** argv);
+
+// Returns nanoseconds per call of body, which is called count times: the least of three passes,
+// since a pass can only be disturbed upwards.
+template <class Body>
+double nanoseconds_per_call(int count, Body body) {
+  double best = 0;
+  for (int pass = 0; pass < 3; ++pass) {
+    const auto start = std::chrono::steady_clock::now();
+    for (int i = 0; i < count; ++i) {
+      body(i);
+    }
+    const std::chrono::duration<double, std::nano> took = std::chrono::steady_clock::now() - start;
+    best = pass == 0 || took.count() < best ? took.count() : best;
+  }
+  return best / count;
+}
+
+// Returns the first of paths that exists, or nothing: where a rival's shared library may be.
+std::string first_existing(const std::vector<std::string>& paths);
+
+// Keeps the compiler from leaving out what computes value.
+template <class T>
+void keep_alive(const T& value) {
+  asm volatile("" : : "r,m"(value) : "memory");
+}
+
+}  // namespace ebb::bench
