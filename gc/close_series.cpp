@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The history of a loop's closes: places, streaks, and errors that destructors stored.
-#include "describe_error.h"
 #include "domain_impl.h"
+#include "log_safely.h"
 #include "series_impl.h"
 
 #include <ebb/gc/close.h>
@@ -68,13 +68,15 @@ CloseSeries::CloseSeries(std::shared_ptr<Domain> domain, CloseOptions options)
 
 CloseSeries::~CloseSeries() {
   if (OwnerRecord* const spare = impl_->spare.exchange(nullptr, std::memory_order_acquire)) {
+    spare->make_remote();  // the thread that closed it handed its counts over with the pointer
     impl_->domain->impl().give_record(*spare);
   }
   if (impl_->stored != nullptr) {
-    impl_->domain->log(LogLevel::error, "loop \"" + impl_->options.name +
-                                            "\" ends with an error that nobody asked for (call "
-                                            "finish()): " +
-                                            detail::describe_error(impl_->stored));
+    detail::log_safely(*impl_->domain, LogLevel::error, [this] {
+      return "loop \"" + impl_->options.name +
+             "\" ends with an error that nobody asked for (call finish()): " +
+             detail::describe_error(impl_->stored);
+    });
   }
 }
 
@@ -94,8 +96,10 @@ void CloseSeries::store(std::exception_ptr error) noexcept {
     impl_->has_stored.store(true, std::memory_order_relaxed);
   }
   if (lost != nullptr) {
-    impl_->domain->log(LogLevel::error, "loop \"" + impl_->options.name +
-                                            "\": a further error: " + detail::describe_error(lost));
+    detail::log_safely(*impl_->domain, LogLevel::error, [this, &lost] {
+      return "loop \"" + impl_->options.name +
+             "\": a further error: " + detail::describe_error(lost);
+    });
   }
 }
 

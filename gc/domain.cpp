@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The lifetimes of one runtime: owner records, pools, log, shutdown.
 #include "domain_impl.h"
+#include "log_safely.h"
 #include "slot.h"
 #include "storage_cell.h"
 #include "stragglers.h"
@@ -159,15 +160,16 @@ Bytes Domain::trim() noexcept {
 }
 
 void Domain::shutdown() noexcept {
+  if (impl_->ended.load(std::memory_order_relaxed)) {
+    return;
+  }
   impl_->long_lived->end_generation();
   detail::park_heap_of_pool(impl_->pool_number);
   if (impl_->long_lived->live() > 0) {
-    try {
-      log(LogLevel::info, detail::describe_live(*impl_->pool, *impl_->long_lived));
-    } catch (const std::exception& e) {
-      log(LogLevel::error, e.what());
-    }
+    detail::log_safely(*this, LogLevel::info,
+                       [this] { return detail::describe_live(*impl_->pool, *impl_->long_lived); });
   }
+  impl_->ended.store(true, std::memory_order_release);
   impl_->pool.reset();
 }
 

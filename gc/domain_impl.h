@@ -35,6 +35,9 @@ class Domain::Impl {
   const std::uint64_t pool_number;
   // Made by Domain::make, gone after shutdown. Not changed between.
   std::optional<Pool> pool;
+  // Set by shutdown before the pool goes: a guard that outlives its runtime finds no pool to scan.
+  // Release and acquire are enough: destroying a runtime while others use it is not allowed.
+  std::atomic<bool> ended{false};
   OwnerRecord* long_lived = nullptr;  // set once, in make
   std::uint64_t long_lived_generation = 0;
 

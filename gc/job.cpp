@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Jobs: what an iteration waits for besides storages. [gc.close]
-#include "describe_error.h"
+#include "log_safely.h"
 #include "owner_record.h"
 
 #include <ebb/gc/domain.h>
@@ -39,8 +39,9 @@ void Job::fail(std::exception_ptr error) noexcept {
   if (counted_ && owner_.is_open()) {
     owner_.record()->store_error(std::move(error));
   } else if (Domain* const domain = owner_.domain()) {
-    domain->log(LogLevel::error,
-                "a task failed after its iteration had closed: " + detail::describe_error(error));
+    detail::log_safely(*domain, LogLevel::error, [&error] {
+      return "a task failed after its iteration had closed: " + detail::describe_error(error);
+    });
   }
 }
 

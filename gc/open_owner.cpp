@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Opening and closing one iteration: the steps of [gc.close].
 #include "close_wait.h"
-#include "describe_error.h"
 #include "domain_impl.h"
+#include "log_safely.h"
 #include "series_impl.h"
 #include "slot.h"
 #include "stragglers.h"
@@ -57,9 +57,9 @@ OpenOwner::~OpenOwner() {
   }
   try {
     close();
-  } catch (const std::invalid_argument& misuse) {
+  } catch (const std::exception& e) {
     if (open_) {
-      abandon(misuse.what());
+      abandon(e.what());  // misuse, or no memory to say which
     } else {
       series_.store(std::current_exception());
     }
@@ -107,7 +107,10 @@ CloseResult OpenOwner::close_steps() {
   CloseSeries::Impl& impl = series_.impl();
   CloseResult result;
   if (record.live() != 0 || record.jobs.load(std::memory_order_seq_cst) != 0) {
-    result.waited = detail::wait_for_stragglers(impl, record);
+    try {
+      result.waited = detail::wait_for_stragglers(impl, record);
+    } catch (const std::bad_alloc&) {  // no memory to look further: the policy, at once
+    }
   }
   open_ = false;
   // Storages that a foreign thread makes with a copied owner at this very moment either see the
@@ -216,12 +219,10 @@ void OpenOwner::abandon(const char* why) noexcept {
       detail::drop_stale_owner();
     }
   }
-  try {
-    series_.domain().log(LogLevel::error, std::string(why) + "\n  the guard's destructor adopted " +
-                                              std::to_string(adopted) + " storages");
-  } catch (...) {
-    series_.store(std::current_exception());
-  }
+  detail::log_safely(series_.domain(), LogLevel::error, [why, adopted] {
+    return std::string(why) + "\n  the guard's destructor adopted " + std::to_string(adopted) +
+           " storages";
+  });
 }
 
 }  // namespace ebb::inline v0

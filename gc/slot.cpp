@@ -2,6 +2,10 @@
 // The thread-local slot: entering and leaving owners, and which heap stays with the thread.
 #include "slot.h"
 
+#include "domain_impl.h"
+
+#include <stdexcept>
+
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -98,6 +102,10 @@ void park_heap_of_pool(std::uint64_t pool) noexcept {
 }
 
 void HeapLease::take(const OwnerRecord& record) {
+  if (record.domain->impl().ended.load(std::memory_order_acquire)) {
+    throw std::invalid_argument(
+        "[Storage::make] the runtime has been destroyed: nothing can be made in it");
+  }
   Heap& taken = record.pool->acquire();
   heap_ = &taken;
   if (thread_ended || (this_slot.heap != nullptr && this_slot.heap_inherited)) {

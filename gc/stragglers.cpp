@@ -17,6 +17,9 @@ namespace {
 // Calls visit(cell) for each live storage charged to record; the cell is pinned meanwhile.
 template <class Visit>
 void for_each_owned(const Pool& pool, const OwnerRecord& record, Visit visit) {
+  if (record.domain->impl().ended.load(std::memory_order_acquire)) {
+    return;  // the runtime is gone, and so is the list of its heaps
+  }
   struct Context {
     const OwnerRecord* record;
     Visit* visit;

@@ -340,3 +340,20 @@ TEST_CASE("close: a phase is named in the report") {
   }
   CHECK(it.close().report->places.at(0).phase == "backward");
 }
+
+TEST_CASE("close: a guard that outlives its runtime closes, and its storages stay valid") {
+  DomainFixture f;
+  CloseSeries series(f.domain, {.deadline = milliseconds(0)});
+  Storage held;
+  {
+    OpenOwner it(series, 0, Place::here());
+    held = DomainFixture::make();
+    f.domain->shutdown();
+    *static_cast<int*>(held.data()) = 5;
+    std::jthread([] { CHECK_FALSE(Owner::current_or_none()); });
+  }
+  CHECK(*static_cast<int*>(held.data()) == 5);
+  CHECK_THROWS_AS(Storage::make(f.domain->long_lived(), 64_B, default_align_cpu, {}),
+                  std::invalid_argument);
+  held.reset();
+}

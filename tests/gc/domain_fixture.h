@@ -31,7 +31,7 @@ class DomainFixture {
   DomainFixture& operator=(const DomainFixture&) = delete;
   DomainFixture(DomainFixture&&) = delete;
   DomainFixture& operator=(DomainFixture&&) = delete;
-  ~DomainFixture() { domain->shutdown(); }
+  ~DomainFixture() { domain->shutdown(); }  // again, where the test has done so
 
   // A storage of the current owner, made at the caller's line.
   static Storage make(Bytes bytes = 64_B, Place at = Place::here()) {

@@ -57,8 +57,8 @@ class Domain : public std::enable_shared_from_this<Domain> {
   MemoryStats memory() const noexcept;  // of the runtime's pool
   Bytes trim() noexcept;
 
-  // Ends the runtime: reports live storages and gives idle memory back. Once; storages may go on
-  // living on any thread.
+  // Ends the runtime: reports live storages and gives idle memory back. A second call does
+  // nothing; storages may go on living on any thread.
   void shutdown() noexcept;
 
   class Impl;
