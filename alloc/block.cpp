@@ -12,19 +12,8 @@ void release_block(void* context, void* /*data*/) noexcept {
   record->top->deallocate(record->block());
 }
 
-constexpr PtrOps block_ops{release_block, "block"};
-
 }  // namespace
 
-DataPtr own_block(Block block) noexcept {
-  if (!block) {
-    return {};
-  }
-  return {block.data, block.record, block_ops, block.stream.device};
-}
-
-BlockRecord* record_of(const DataPtr& ptr) noexcept {
-  return ptr.context_as<BlockRecord>(block_ops);
-}
+constinit const PtrOps detail::block_ops{release_block, "block"};
 
 }  // namespace ebb::inline v0

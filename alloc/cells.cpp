@@ -2,18 +2,9 @@
 // How cells are made, and walked over by other threads. [gc.count] needs them to be type-stable.
 #include "cells.h"
 
-#include "poison.h"
-
 #include <new>
 
 namespace ebb::inline v0::detail {
-
-CellStore::~CellStore() {
-  for (Chunk* chunk = chunks_.load(std::memory_order_relaxed); chunk != nullptr;
-       chunk = chunk->next) {
-    remove_root(chunk, (chunk->fits + 1) * cell_bytes.count());
-  }
-}
 
 Cell* CellStore::cell_at(const Chunk* chunk, std::size_t number) noexcept {
   auto* base = reinterpret_cast<std::byte*>(const_cast<Chunk*>(chunk));
@@ -29,8 +20,6 @@ Cell* CellStore::make() noexcept {
     }
     const std::size_t fits = range.bytes.count() / cell_bytes.count() - 1;
     chunk = new (range.begin) Chunk{chunk, fits, 0};
-    // Cells hold owning pointers that nothing else leads to.
-    add_root(chunk, (fits + 1) * cell_bytes.count());
     // Pairs with the acquire in for_each: the chunk's header is written.
     chunks_.store(chunk, std::memory_order_release);
   }

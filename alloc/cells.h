@@ -17,9 +17,6 @@ class CellStore {
  public:
   CellStore(MetaChunks& meta, void (*construct)(void* cell) noexcept) noexcept
       : meta_(meta), construct_(construct) {}
-  CellStore(const CellStore&) = delete;
-  CellStore& operator=(const CellStore&) = delete;
-  ~CellStore();
 
   Cell* take() noexcept {
     Cell* cell = free_;

@@ -23,7 +23,7 @@ Block Heap::try_allocate(Bytes bytes, Align align, Stream stream) noexcept {
   return impl_->take(bytes, align, stream);
 }
 
-void Heap::deallocate(Block block) noexcept {
+void Heap::deallocate(const Block& block) noexcept {
   auto& record = static_cast<HeapRecord&>(*block.record);
   EBB_ASSERT(record.top != nullptr);  // else freed twice
   record.top = nullptr;
@@ -46,7 +46,8 @@ Block Heap::try_allocate_at(void* address, Bytes bytes) noexcept {
   if (record == nullptr) {
     return {};
   }
-  return impl_->hand_out(*record, bytes, Align{granule}, Stream{impl_->pool.source.device(), 0});
+  return impl_->hand_out(*record, record->begin(), bytes, Align{granule},
+                         Stream{impl_->pool.source.device(), 0});
 }
 
 bool Heap::is_free(Range range) const noexcept {

@@ -6,29 +6,10 @@
 
 #include <ebb/alloc/check.h>
 
-#include <pthread.h>
-
 namespace ebb::inline v0 {
 
 using detail::HeapRecord;
 using detail::RecordKind;
-
-namespace {
-
-std::uintptr_t this_thread() noexcept {
-  static_assert(sizeof(pthread_t) <= sizeof(std::uintptr_t));
-  return static_cast<std::uintptr_t>(::pthread_self());
-}
-
-}  // namespace
-
-bool Heap::Impl::is_mine() const noexcept {
-  return owner.load(std::memory_order_relaxed) == this_thread();
-}
-
-void Heap::Impl::set_owner_to_me() noexcept {
-  owner.store(this_thread(), std::memory_order_relaxed);
-}
 
 void Heap::Impl::give_foreign(HeapRecord& record) noexcept {
   if (record.kind() == RecordKind::direct) {

@@ -9,8 +9,7 @@
 
 #include <algorithm>
 #include <cstdlib>
-
-#include <pthread.h>
+#include <utility>
 
 namespace ebb::inline v0 {
 
@@ -30,6 +29,7 @@ constexpr std::size_t align_max = std::size_t{1} << 40;
 Heap::Impl::Impl(Heap& self, PoolCore& core) noexcept
     : heap(self),
       pool(core),
+      bypass(core.options.bypass && core.source.device().kind == DeviceKind::cpu),
       meta(*core.options.records, counters),
       space(core.source, meta, core.budget, counters,
             std::min(core.options.reservation.count(), reservation_max)),
@@ -42,40 +42,48 @@ Heap::Impl::~Impl() {
 
 Block Heap::Impl::take(Bytes bytes, Align align, Stream stream) noexcept {
   // Relaxed: only a hint. drain() does the acquire.
-  if (freed_.load(std::memory_order_relaxed) != nullptr) {
+  if (freed_.load(std::memory_order_relaxed) != nullptr) [[unlikely]] {
     drain();
   }
   const std::size_t granule = space.granule();
-  if (bytes.count() > HeapRecord::bytes_max || align.value() > align_max) {
+  if (bytes.count() > HeapRecord::bytes_max || align.value() > align_max) [[unlikely]] {
     return {};
   }
-  HeapRecord* record;
-  if (pool.options.bypass && space.on_host()) {
-    record = take_direct(bytes.count(), std::max(align.value(), granule));
-  } else {
-    // Zero bytes get an address of their own as well.
-    const std::size_t size = std::max(round_up(bytes.count(), granule), granule);
-    record = size <= slot_bytes_max && align.value() <= granule
-                 ? take_slot(size)
-                 : take_range(size, std::max(align.value(), granule));
+  if (bypass) [[unlikely]] {
+    HeapRecord* record = take_direct(bytes.count(), std::max(align.value(), granule));
+    return record != nullptr ? hand_out(*record, record->begin(), bytes, align, stream) : Block{};
   }
-  if (record == nullptr) {
-    return {};
+  // Zero bytes get an address of their own as well.
+  const std::size_t size = std::max(round_up(bytes.count(), granule), granule);
+  if (size <= slot_bytes_max && align.value() <= granule) {
+    const std::uint32_t size_class = detail::SlabSet::class_of(size);
+    if ((!slabs.has_room(size_class) && !make_room(size_class)) || !space.records().ensure(1)) {
+      return {};
+    }
+    HeapRecord& record = *space.records().take();
+    record.size = size;
+    std::byte* begin = slabs.take(size_class, record);
+    return hand_out(record, begin, bytes, align, stream);
   }
-  return hand_out(*record, bytes, align, stream);
+  HeapRecord* record = take_range(size, std::max(align.value(), granule));
+  return record != nullptr ? hand_out(*record, record->begin(), bytes, align, stream) : Block{};
 }
 
-Block Heap::Impl::hand_out(HeapRecord& record, Bytes bytes, Align align, Stream stream) noexcept {
+// Everything comes from arguments: what was written to the record a moment ago would be slow to
+// read back in another width.
+Block Heap::Impl::hand_out(HeapRecord& record, std::byte* begin, Bytes bytes, Align align,
+                           Stream stream) noexcept {
+  record.data = begin;
   record.bytes = bytes;
   record.align = align;
   record.stream = stream;
   record.top = &heap;
-  if (space.on_host() && record.kind() != RecordKind::direct) {
-    detail::unpoison(record.data, bytes.count());
+  if (space.on_host() && !bypass) {
+    detail::unpoison(begin, bytes.count());
   }
   counters.count_block(record.size);
   check_now_and_then();
-  return record.block();
+  return {begin, bytes, align, stream, &record};
 }
 
 void Heap::Impl::give(HeapRecord& record) noexcept {
@@ -106,30 +114,22 @@ void Heap::Impl::give(HeapRecord& record) noexcept {
   check_now_and_then();
 }
 
-HeapRecord* Heap::Impl::take_slot(std::size_t size) noexcept {
-  const std::uint32_t size_class = detail::SlabSet::class_of(size);
-  if (!slabs.has_room(size_class)) [[unlikely]] {
-    drain();
-    if (!slabs.has_room(size_class)) {
-      HeapRecord* range = slabs.ensure() ? take_range(slab_bytes, space.granule()) : nullptr;
-      if (range == nullptr) {
-        return nullptr;
-      }
-      // The search may have made room by draining, but a spare slab must not be overwritten.
-      if (slabs.has_room(size_class)) {
-        space.give(*range);
-      } else {
-        slabs.add(*range, size_class);
-      }
-    }
+bool Heap::Impl::make_room(std::uint32_t size_class) noexcept {
+  drain();
+  if (slabs.has_room(size_class)) {
+    return true;
   }
-  if (!space.records().ensure(1)) {
-    return nullptr;
+  HeapRecord* range = slabs.ensure() ? take_range(slab_bytes, space.granule()) : nullptr;
+  if (range == nullptr) {
+    return false;
   }
-  HeapRecord* record = space.records().take();
-  record->size = size;
-  slabs.take(size_class, *record);
-  return record;
+  // The search may have made room by draining; then the range is not needed.
+  if (slabs.has_room(size_class)) {
+    space.give(*range);
+  } else {
+    slabs.add(*range, size_class);
+  }
+  return true;
 }
 
 HeapRecord* Heap::Impl::take_range(std::size_t size, std::size_t align) noexcept {

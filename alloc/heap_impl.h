@@ -21,18 +21,22 @@ namespace ebb::inline v0 {
 // that is not the owner, starting from a bias that no program reaches. When the pool has closed and
 // nobody owns the heap, retire() replaces the bias by the number of frees to come; whoever brings
 // balance to zero knows that no other thread will touch the heap again, and destroys it.
+// NOLINTNEXTLINE(clang-analyzer-optin.performance.Padding): what others write has its own lines
 class Heap::Impl {
  public:
-  Impl(Heap& heap, PoolCore& pool) noexcept;
+  Impl(Heap& self, PoolCore& core) noexcept;
   Impl(const Impl&) = delete;
   Impl& operator=(const Impl&) = delete;
+  Impl(Impl&&) = delete;
+  Impl& operator=(Impl&&) = delete;
   ~Impl();
 
   // ---- owner only ----
   Block take(Bytes bytes, Align align, Stream stream) noexcept;
   void give(detail::HeapRecord& record) noexcept;
   // Fills a range's record for its new holder.
-  Block hand_out(detail::HeapRecord& record, Bytes bytes, Align align, Stream stream) noexcept;
+  Block hand_out(detail::HeapRecord& record, std::byte* begin, Bytes bytes, Align align,
+                 Stream stream) noexcept;
   bool drain() noexcept;
   std::size_t trim() noexcept;
   bool release_spare_slabs() noexcept;
@@ -41,14 +45,15 @@ class Heap::Impl {
   bool is_valid() const noexcept;
 
   // ---- any thread ----
-  bool is_mine() const noexcept;
-  void set_owner_to_me() noexcept;
+  bool is_mine() const noexcept { return owner.load(std::memory_order_relaxed) == this_thread(); }
+  void set_owner_to_me() noexcept { owner.store(this_thread(), std::memory_order_relaxed); }
   void clear_owner() noexcept { owner.store(0, std::memory_order_relaxed); }
   void give_foreign(detail::HeapRecord& record) noexcept;
   void give_foreign(Cell& cell) noexcept;
 
   Heap& heap;
   PoolCore& pool;
+  const bool bypass;
   detail::HeapCounters counters;
   detail::MetaChunks meta;
   detail::Space space;
@@ -67,7 +72,12 @@ class Heap::Impl {
  private:
   static constexpr std::int64_t bias = std::int64_t{1} << 62;
 
-  detail::HeapRecord* take_slot(std::size_t size) noexcept;
+  // A number that no other living thread has, and never 0.
+  static std::uintptr_t this_thread() noexcept {
+    return reinterpret_cast<std::uintptr_t>(__builtin_thread_pointer());
+  }
+
+  bool make_room(std::uint32_t size_class) noexcept;
   detail::HeapRecord* take_range(std::size_t size, std::size_t align) noexcept;
   detail::HeapRecord* take_range_slowly(std::size_t size, std::size_t align) noexcept;
   detail::HeapRecord* take_direct(std::size_t bytes, std::size_t align) noexcept;

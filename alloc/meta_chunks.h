@@ -4,6 +4,7 @@
 #pragma once
 
 #include "heap_counters.h"
+#include "poison.h"
 
 #include <ebb/alloc/source.h>
 
@@ -21,9 +22,12 @@ class MetaChunks {
       : source_(source), counters_(counters) {}
   MetaChunks(const MetaChunks&) = delete;
   MetaChunks& operator=(const MetaChunks&) = delete;
+  MetaChunks(MetaChunks&&) = delete;
+  MetaChunks& operator=(MetaChunks&&) = delete;
   ~MetaChunks() {
     while (chunks_ != nullptr) {
       Chunk* next = chunks_->next;
+      remove_root(chunks_->range.begin, chunks_->range.bytes.count());
       source_.release(chunks_->range);
       chunks_ = next;
     }
@@ -43,7 +47,9 @@ class MetaChunks {
       return {};
     }
     chunks_ = new (range.begin) Chunk{chunks_, range};
-    return {range.begin + header_bytes, range.bytes - Bytes{header_bytes}};
+    // Records lead to their heap, and cells hold owning pointers that nothing else leads to.
+    add_root(range.begin, range.bytes.count());
+    return {range.begin + header_bytes, Bytes{range.bytes.count() - header_bytes}};
   }
   Range add() noexcept { return add(chunk_bytes - header_bytes); }
 

@@ -14,7 +14,11 @@ namespace ebb::inline v0 {
 
 class PoolCore {
  public:
-  PoolCore(Source& source, PoolOptions options);
+  PoolCore(Source& pages, PoolOptions pool_options);
+  PoolCore(const PoolCore&) = delete;
+  PoolCore& operator=(const PoolCore&) = delete;
+  PoolCore(PoolCore&&) = delete;
+  PoolCore& operator=(PoolCore&&) = delete;
 
   Heap& acquire();
   static void park(Heap& heap) noexcept;

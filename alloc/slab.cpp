@@ -8,9 +8,18 @@
 
 namespace ebb::inline v0::detail {
 
+constexpr std::array<std::uint8_t, slot_bytes_max / slot_bytes_min + 1> SlabSet::class_table = [] {
+  std::array<std::uint8_t, slot_bytes_max / slot_bytes_min + 1> table{};
+  for (std::size_t i = 1; i < table.size(); ++i) {
+    table[i] = static_cast<std::uint8_t>(compute_class(i * slot_bytes_min));
+  }
+  return table;
+}();
+
 void SlabSet::add(HeapRecord& range, std::uint32_t size_class) noexcept {
   Slab* slab = slabs_.take();
   slab->range = &range;
+  slab->begin = range.begin();
   slab->size_class = size_class;
   slab->slot_bytes = class_bytes(size_class);
   slab->slots = static_cast<std::uint32_t>(slab_bytes) / slab->slot_bytes;
@@ -21,55 +30,31 @@ void SlabSet::add(HeapRecord& range, std::uint32_t size_class) noexcept {
   range.set_kind(RecordKind::slab);
   range.slab = slab;
   spare_[size_class] = slab;
+  link_last(*slab);
 }
 
-void SlabSet::take(std::uint32_t size_class, HeapRecord& slot) noexcept {
-  Slab* slab = partial_[size_class];
-  if (slab == nullptr) {
-    slab = spare_[size_class];
-    spare_[size_class] = nullptr;
-    link(*slab);
-  }
-  std::uint32_t word = 0;
-  while (slab->free_bits[word] == 0) {
-    ++word;
-  }
-  const auto number =
-      word * 64 + static_cast<std::uint32_t>(std::countr_zero(slab->free_bits[word]));
-  slab->free_bits[word] &= slab->free_bits[word] - 1;
-  if (--slab->free == 0) {
-    unlink(*slab);
-  }
-  slot.data = slab->range->begin() + number * slab->slot_bytes;
-  slot.slab = slab;
-  slot.set_kind(RecordKind::slot, number);
-}
-
-HeapRecord* SlabSet::give(const HeapRecord& slot) noexcept {
-  Slab& slab = *slot.slab;
-  const std::uint32_t number = slot.slot();
-  EBB_ASSERT((slab.free_bits[number / 64] >> number % 64 & 1) == 0);
-  slab.free_bits[number / 64] |= std::uint64_t{1} << number % 64;
-  if (++slab.free == 1) {
-    link(slab);
-  }
-  if (slab.free != slab.slots) [[likely]] {
-    return nullptr;
-  }
-  unlink(slab);
+// A full slab's list neighbours change twice only, so a lone block that comes and goes is quick.
+HeapRecord* SlabSet::became_empty(Slab& slab) noexcept {
   Slab*& spare = spare_[slab.size_class];
   if (spare == nullptr) {
     spare = &slab;
+    if (slab.next != nullptr) {
+      // Used up last, so that it may go back as a whole.
+      unlink(slab);
+      link_last(slab);
+    }
     return nullptr;
   }
   // The lower one stays: what goes back should be near the frontier.
-  Slab* higher = spare->range->begin() < slab.range->begin() ? &slab : std::exchange(spare, &slab);
-  return retire(*higher);
+  Slab& higher = spare->begin < slab.begin ? slab : *std::exchange(spare, &slab);
+  unlink(higher);
+  return retire(higher);
 }
 
 HeapRecord* SlabSet::take_spare() noexcept {
   for (Slab*& spare : spare_) {
     if (spare != nullptr) {
+      unlink(*spare);
       return retire(*std::exchange(spare, nullptr));
     }
   }
@@ -85,21 +70,25 @@ HeapRecord* SlabSet::retire(Slab& slab) noexcept {
   return range;
 }
 
-void SlabSet::link(Slab& slab) noexcept {
-  Slab*& head = partial_[slab.size_class];
+void SlabSet::link_first(Slab& slab) noexcept {
+  Slab*& first = first_[slab.size_class];
   slab.prev = nullptr;
-  slab.next = head;
-  if (head != nullptr) {
-    head->prev = &slab;
-  }
-  head = &slab;
+  slab.next = first;
+  (first != nullptr ? first->prev : last_[slab.size_class]) = &slab;
+  first = &slab;
+}
+
+void SlabSet::link_last(Slab& slab) noexcept {
+  Slab*& last = last_[slab.size_class];
+  slab.prev = last;
+  slab.next = nullptr;
+  (last != nullptr ? last->next : first_[slab.size_class]) = &slab;
+  last = &slab;
 }
 
 void SlabSet::unlink(Slab& slab) noexcept {
-  (slab.prev != nullptr ? slab.prev->next : partial_[slab.size_class]) = slab.next;
-  if (slab.next != nullptr) {
-    slab.next->prev = slab.prev;
-  }
+  (slab.prev != nullptr ? slab.prev->next : first_[slab.size_class]) = slab.next;
+  (slab.next != nullptr ? slab.next->prev : last_[slab.size_class]) = slab.prev;
 }
 
 bool SlabSet::is_valid() const noexcept {
@@ -112,15 +101,19 @@ bool SlabSet::is_valid() const noexcept {
            slab.range->kind() == RecordKind::slab && slab.range->size == slab_bytes;
   };
   for (std::size_t size_class = 0; size_class < class_count; ++size_class) {
-    const Slab* spare = spare_[size_class];
-    if (spare != nullptr && (!sound(*spare, size_class) || spare->free != spare->slots)) {
-      return false;
-    }
-    for (const Slab* slab = partial_[size_class]; slab != nullptr; slab = slab->next) {
-      if (!sound(*slab, size_class) || slab->free == 0 || slab->free == slab->slots ||
-          (slab->next != nullptr && slab->next->prev != slab)) {
+    const Slab* before = nullptr;
+    bool spare_seen = spare_[size_class] == nullptr;
+    for (const Slab* slab = first_[size_class]; slab != nullptr; slab = slab->next) {
+      const bool is_spare = slab == spare_[size_class];
+      if (!sound(*slab, size_class) || slab->free == 0 || slab->prev != before ||
+          (slab->free == slab->slots) != is_spare) {
         return false;
       }
+      spare_seen = spare_seen || is_spare;
+      before = slab;
+    }
+    if (before != last_[size_class] || !spare_seen) {
+      return false;
     }
   }
   return true;

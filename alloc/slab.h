@@ -7,6 +7,8 @@
 #include "record.h"
 #include "typed_pool.h"
 
+#include <ebb/alloc/check.h>
+
 #include <array>
 #include <bit>
 #include <cstddef>
@@ -20,7 +22,8 @@ inline constexpr std::size_t slot_bytes_min = 64;
 
 struct Slab {
   HeapRecord* range = nullptr;
-  Slab* prev = nullptr;  // among the slabs of a class that have both free and taken slots
+  std::byte* begin = nullptr;
+  Slab* prev = nullptr;  // among the slabs of a class that have free slots
   Slab* next = nullptr;
   std::uint32_t slot_bytes = 0;
   std::uint32_t slots = 0;
@@ -35,6 +38,9 @@ class SlabSet {
 
   // Four classes per doubling, multiples of 64; size is a multiple of 64 up to slot_bytes_max.
   static std::uint32_t class_of(std::size_t size) noexcept {
+    return class_table[size / slot_bytes_min];
+  }
+  static constexpr std::uint32_t compute_class(std::size_t size) noexcept {
     const auto granules = static_cast<std::uint32_t>(size / slot_bytes_min);
     if (granules <= 8) {
       return granules - 1;
@@ -50,18 +56,44 @@ class SlabSet {
     return (step << (size_class / 4 - 1)) * static_cast<std::uint32_t>(slot_bytes_min);
   }
 
-  bool has_room(std::uint32_t size_class) const noexcept {
-    return partial_[size_class] != nullptr || spare_[size_class] != nullptr;
-  }
+  bool has_room(std::uint32_t size_class) const noexcept { return first_[size_class] != nullptr; }
   // Makes sure that add can be called; false when the system refuses memory.
   bool ensure() noexcept { return slabs_.ensure(1); }
   // Cuts a range of slab_bytes into slots of a class that has no room.
   void add(HeapRecord& range, std::uint32_t size_class) noexcept;
-  // Makes slot the record of the lowest free slot of a slab of the class, which has room.
-  void take(std::uint32_t size_class, HeapRecord& slot) noexcept;
+  // Makes slot the record of the lowest free slot of a slab of the class, which has room. Returns
+  // where the slot is.
+  std::byte* take(std::uint32_t size_class, HeapRecord& slot) noexcept {
+    Slab& slab = *first_[size_class];
+    if (&slab == spare_[size_class]) {
+      spare_[size_class] = nullptr;
+    }
+    std::uint32_t word = 0;
+    while (slab.free_bits[word] == 0) {
+      ++word;
+    }
+    const auto number =
+        word * 64 + static_cast<std::uint32_t>(std::countr_zero(slab.free_bits[word]));
+    slab.free_bits[word] &= slab.free_bits[word] - 1;
+    if (--slab.free == 0) {
+      unlink(slab);
+    }
+    slot.slab = &slab;
+    slot.set_kind(RecordKind::slot, number);
+    return slab.begin + std::size_t{number} * slab.slot_bytes;
+  }
   // Takes slot back. Returns the range of a slab that is no longer needed, else null. One empty
   // slab per class is kept, so that a lone block that comes and goes costs no slab each time.
-  HeapRecord* give(const HeapRecord& slot) noexcept;
+  HeapRecord* give(const HeapRecord& slot) noexcept {
+    Slab& slab = *slot.slab;
+    const std::uint32_t number = slot.slot();
+    EBB_ASSERT((slab.free_bits[number / 64] >> number % 64 & 1) == 0);
+    slab.free_bits[number / 64] |= std::uint64_t{1} << number % 64;
+    if (++slab.free == 1) {
+      link_first(slab);
+    }
+    return slab.free == slab.slots ? became_empty(slab) : nullptr;
+  }
   // Returns the range of a kept empty slab, or null when there is none.
   HeapRecord* take_spare() noexcept;
 
@@ -70,12 +102,17 @@ class SlabSet {
  private:
   static constexpr std::size_t class_count = 20;
 
-  void link(Slab& slab) noexcept;
+  static const std::array<std::uint8_t, slot_bytes_max / slot_bytes_min + 1> class_table;
+
+  void link_first(Slab& slab) noexcept;
+  void link_last(Slab& slab) noexcept;
   void unlink(Slab& slab) noexcept;
+  HeapRecord* became_empty(Slab& slab) noexcept;
   HeapRecord* retire(Slab& slab) noexcept;
 
-  std::array<Slab*, class_count> partial_{};
-  std::array<Slab*, class_count> spare_{};
+  std::array<Slab*, class_count> first_{};
+  std::array<Slab*, class_count> last_{};
+  std::array<Slab*, class_count> spare_{};  // the empty one in the list
   TypedPool<Slab> slabs_;
 };
 

@@ -25,6 +25,8 @@ class Space {
         std::size_t reservation) noexcept;
   Space(const Space&) = delete;
   Space& operator=(const Space&) = delete;
+  Space(Space&&) = delete;
+  Space& operator=(Space&&) = delete;
   ~Space();
 
   // Reserves the first region. False when the system refuses it.

@@ -79,7 +79,16 @@ void Loader::Core::allocate() {
     slot.indices.reserve(slot_samples(options, data.size()));
   }
   for (unsigned n = options.workers; n > 0; --n) {
-    workers_.emplace_back(*this, owner_);
+    workers_.emplace_back(*this, owner_).hands.prepare(data);
+  }
+  mine_.prepare(data);
+}
+
+void Loader::Core::Hands::prepare(const AnyDataset& data) noexcept {
+  try {
+    local = data.erased().make_local();
+  } catch (...) {
+    local = nullptr;
   }
 }
 

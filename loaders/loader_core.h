@@ -63,6 +63,10 @@ class Loader::Core : public std::enable_shared_from_this<Core> {
   // What a filling thread brings along.
   struct Hands {
     explicit Hands(Owner owner) : scratch(owner) {}
+    // Makes local, so that it is not made in some later batch. When that fails, fill tries again
+    // and says so at the batch that needs it.
+    void prepare(const AnyDataset& data) noexcept;
+
     std::unique_ptr<detail::ErasedLocal> local;
     detail::Scratch scratch;
   };

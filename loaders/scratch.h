@@ -16,7 +16,7 @@ namespace ebb::inline v0::detail {
 class Scratch {
  public:
   // Charged to owner: a loader.
-  explicit Scratch(Owner owner) : owner_(owner) {}
+  explicit Scratch(Owner owner) : owner_(owner) { blocks_.reserve(4); }
 
   // Returns bytes that stay valid until reset(), aligned to 64. Throws OutOfMemory.
   std::span<std::byte> take(Bytes bytes);

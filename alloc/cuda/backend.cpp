@@ -20,6 +20,11 @@ namespace {
 
 class CudaBackend final : public Backend {
  public:
+  CudaBackend() = default;
+  CudaBackend(const CudaBackend&) = delete;
+  CudaBackend& operator=(const CudaBackend&) = delete;
+  CudaBackend(CudaBackend&&) = delete;
+  CudaBackend& operator=(CudaBackend&&) = delete;
   ~CudaBackend() override;
 
   std::vector<DeviceInfo> devices() override;

@@ -38,6 +38,7 @@ Range CudaSource::reserve(Bytes bytes) noexcept {
   if (driver_.address_reserve(&address, pages * page_bytes_, 0, 0, 0) != CUDA_SUCCESS) {
     return {};
   }
+  // NOLINTNEXTLINE(performance-no-int-to-ptr): the driver's addresses are integers
   const Range range{reinterpret_cast<std::byte*>(static_cast<std::uintptr_t>(address)),
                     Bytes{pages * page_bytes_}};
   try {

@@ -67,7 +67,7 @@ void CpuMath::linear(const Tensor& x, const Tensor& w, const Tensor& bias, Activ
                                                  : kernels_.add,
                 biases.data};
   gemm(rt_.step_executor(), matrix_of<const float>(x, "DeviceMath::linear"), weights, 0.0f,
-       rows_of<float>(y, "DeviceMath::linear"), finish_tile, &finish);
+       rows_of<float>(y, "DeviceMath::linear"), {finish_tile, &finish});
 }
 
 void CpuMath::linear_grad(const Tensor& y, Activation activation, const Tensor& grad,

@@ -72,7 +72,7 @@ MatrixView<T> part_of(MatrixView<T> m, std::int64_t row, std::int64_t rows, std:
 }  // namespace
 
 void gemm(Executor& executor, MatrixView<const float> a, MatrixView<const float> b, float beta,
-          MatrixView<float> c, TileDone done, void* context) {
+          MatrixView<float> c, TileDone done) {
   if (a.rows != c.rows || b.columns != c.columns || a.columns != b.rows) {
     refuse("gemm", "cannot multiply [" + std::to_string(a.rows) + ", " + std::to_string(a.columns) +
                        "] by [" + std::to_string(b.rows) + ", " + std::to_string(b.columns) +
@@ -92,8 +92,8 @@ void gemm(Executor& executor, MatrixView<const float> a, MatrixView<const float>
       const MatrixView<float> part = part_of(c, row, rows, column, columns);
       sgemm(part_of(a, row, rows, 0, a.columns), part_of(b, 0, b.rows, column, columns), beta,
             part);
-      if (done != nullptr) {
-        done(context, part, column);
+      if (done.call != nullptr) {
+        done.call(done.context, part, column);
       }
     }
   });

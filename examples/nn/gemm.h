@@ -11,12 +11,15 @@
 
 namespace ebb::inline v0::nn {
 
-// Says what is to be done with a tile of c right after its product, while it is in the cache.
-using TileDone = void (*)(void* context, MatrixView<float> c, std::int64_t first_column);
+// What is to be done with a tile of c right after its product, while it is in the cache.
+struct TileDone {
+  void (*call)(void* context, MatrixView<float> tile, std::int64_t first_column) = nullptr;
+  void* context = nullptr;
+};
 
-// c = a b + beta c; done(context, tile, the tile's first column) for every tile of c, unless null.
+// c = a b + beta c, and done for every tile of c, unless it is empty.
 void gemm(Executor& executor, MatrixView<const float> a, MatrixView<const float> b, float beta,
-          MatrixView<float> c, TileDone done = nullptr, void* context = nullptr);
+          MatrixView<float> c, TileDone done = {});
 
 // Returns how far apart the rows of a matrix should begin, in elements. Rows start on cache lines,
 // and not a multiple of 1 KiB apart: then a column would fall into few sets of the cache, which

@@ -18,7 +18,7 @@ float bound_of(const LinearOptions& options) {
 
 }  // namespace
 
-Linear::Linear(DeviceMath& math, LinearOptions options)
+Linear::Linear(DeviceMath& math, const LinearOptions& options)
     : math_(math),
       activation_(options.activation),
       weight_(make_parameter(math, options.name + ".weight", options.out, options.in,

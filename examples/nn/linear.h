@@ -22,7 +22,7 @@ struct LinearOptions {
 class Linear {
  public:
   // Values are uniform within 1/sqrt(in), by seed and name. math must outlive the layer.
-  Linear(DeviceMath& math, LinearOptions options);
+  Linear(DeviceMath& math, const LinearOptions& options);
 
   // Returns y [batch, out], charged to the current owner.
   Tensor forward(const Tensor& x, Place at = Place::here()) const;

@@ -4,8 +4,8 @@
 
 #include <cerrno>
 #include <cstdio>
-#include <cstring>
 #include <stdexcept>
+#include <system_error>
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -16,7 +16,8 @@ namespace ebb::inline v0::nn {
 namespace {
 
 [[noreturn]] void fail(const char* function, const std::string& path, int error) {
-  throw std::runtime_error(std::string("[") + function + "] " + path + ": " + std::strerror(error));
+  throw std::runtime_error(std::string("[") + function + "] " + path + ": " +
+                           std::generic_category().message(error));
 }
 
 // A file that exists until it is renamed or forgotten.

@@ -18,7 +18,7 @@ def compile_command(build, module):
                 words = shlex.split(entry["command"])
                 skipped = {words.index(flag) + i for flag in ("-o", "-c", "-MF", "-MQ") for i in (0, 1)}
                 return [w for i, w in enumerate(words) if i not in skipped and w != "-MD"]
-    return None  # a module without sources
+    raise SystemExit(f"no compile command of {module} in {build}")
 
 
 def compiles(build, command, header):
@@ -31,13 +31,11 @@ def compiles(build, command, header):
 
 def main():
     build, headers = sys.argv[1], sys.argv[2:]
-    first = {m: next((h for h in headers if h.startswith(f"ebb/{m}/")), None) for m in MODULES}
+    first = {m: next(h for h in headers if h.startswith(f"ebb/{m}/")) for m in MODULES}
     wrong = []
     for place, module in enumerate(MODULES):
         command = compile_command(build, module)
         for other_place, other in enumerate(MODULES):
-            if command is None or first[other] is None:
-                continue
             compiled, missing, errors = compiles(build, command, first[other])
             allowed = other_place <= place
             if compiled != allowed or missing == allowed:

@@ -1,16 +1,20 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# A host that compiles with nvcc can include every public header.
-# Used as: nvcc.sh HEADER... -- NVCC ARG...
+# What is CUDA compiles with nvcc: every public header in a host's .cu file, and ebb's backend.
+# Used as: nvcc.sh HEADER... -- SOURCE... -- NVCC ARG...
 set -euo pipefail
-headers=()
+headers=() sources=()
 while [ "$1" != -- ]; do headers+=("$1"); shift; done
+shift
+while [ "$1" != -- ]; do sources+=("$1"); shift; done
 shift
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 {
   printf '#include <%s>\n' "${headers[@]}"
   echo '__global__ void kernel(int* out) { *out = 1; }'
-} >"$folder/all.cu"
-"$@" -std=c++20 -c "$folder/all.cu" -o "$folder/all.o"
-echo "nvcc takes ${#headers[@]} headers"
+} >"$folder/host.cu"
+for source in "$folder/host.cu" "${sources[@]}"; do
+  "$@" -std=c++20 -x cu -c "$source" -o "$folder/object.o"
+done
+echo "nvcc takes ${#headers[@]} headers and ${#sources[@]} sources"

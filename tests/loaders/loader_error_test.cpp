@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // What load throws reaches the loop where it belongs, and no wait is without an end. [load.error]
 #include "loader_fixture.h"
-#include "support/fake_clock.h"
 
 #include <doctest/doctest.h>
 
 #include <atomic>
+#include <chrono>
+#include <condition_variable>
 #include <memory>
+#include <mutex>
 #include <new>
 #include <optional>
 #include <thread>
@@ -18,6 +20,28 @@ using ebb::test::contains;
 using ebb::test::Numbers;
 
 namespace {
+
+// A clock that moves when the test says so. Its waits end every real millisecond, so that the
+// waiter looks again: neither a move of the clock nor a notification can be missed.
+class SteppedClock final : public ebb::Clock {
+ public:
+  ebb::TimePoint now() const noexcept override {
+    return ebb::TimePoint(std::chrono::seconds(seconds_.load()));
+  }
+  void wait_until(std::condition_variable& changed, std::unique_lock<std::mutex>& lock,
+                  ebb::TimePoint until) override {
+    ++waits_;
+    if (now() < until) {
+      changed.wait_for(lock, std::chrono::milliseconds(1));
+    }
+  }
+  void advance(int seconds) { seconds_ += seconds; }
+  unsigned waits() const { return waits_; }
+
+ private:
+  std::atomic<int> seconds_{1000};
+  std::atomic<unsigned> waits_{0};
+};
 
 struct Rig {
   ebb::test::LogLines log;
@@ -168,7 +192,7 @@ TEST_CASE("loader: an error ends a loop's epoch, and the next over goes on") {
 }
 
 TEST_CASE("loader: next ends at its deadline when load does not, and says where it is") {
-  ebb::test::FakeClock clock;
+  SteppedClock clock;
   ebb::test::LogLines log;
   ebb::Runtime rt({.executor = ebb::test::executor_kind(), .clock = &clock, .log = log.hook()});
   std::atomic<bool> stuck{false};
@@ -192,7 +216,7 @@ TEST_CASE("loader: next ends at its deadline when load does not, and says where 
     while (clock.waits() == waits) {
       std::this_thread::yield();
     }
-    clock.advance(std::chrono::seconds(31));
+    clock.advance(31);
   });
   const auto error = failure(loader);
   time.join();

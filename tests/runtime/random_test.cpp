@@ -72,7 +72,7 @@ TEST_CASE("random: the distributions are pinned bit for bit") {
   CHECK(pair.next_u64() == 0x34eed81f4cbbe38bu);
 
   Random index(7, "below");
-  for (std::uint64_t expected : {6, 2, 0, 6, 7, 5, 0, 6}) {
+  for (std::uint64_t expected : {6u, 2u, 0u, 6u, 7u, 5u, 0u, 6u}) {
     CHECK(index.below(10) == expected);
   }
   constexpr std::uint64_t rejecting =

@@ -39,11 +39,21 @@ struct BlockRecord {
   Block block() { return {data, bytes, align, stream, this}; }
 };
 
+namespace detail {
+// The operations of every pointer that owns a block; the context is its record.
+extern const PtrOps block_ops;
+}  // namespace detail
+
 // Wraps a block that is the caller's into a DataPtr that gives it back to the top resource of its
-// record. No heap call. [alloc.resource]
-DataPtr own_block(Block block) noexcept;
+// record. A false block becomes a null pointer. No heap call. [alloc.resource]
+inline DataPtr own_block(const Block& block) noexcept {
+  return block ? DataPtr(block.data, block.record, detail::block_ops, block.stream.device)
+               : DataPtr();
+}
 
 // Returns the record when ptr was made by own_block, else null.
-BlockRecord* record_of(const DataPtr& ptr) noexcept;
+inline BlockRecord* record_of(const DataPtr& ptr) noexcept {
+  return ptr.context_as<BlockRecord>(detail::block_ops);
+}
 
 }  // namespace ebb::inline v0

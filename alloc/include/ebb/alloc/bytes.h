@@ -79,8 +79,8 @@ inline constexpr Align default_align_cuda{256};
 namespace literals {
 constexpr Bytes operator""_B(unsigned long long n) { return Bytes{n}; }
 constexpr Bytes operator""_KiB(unsigned long long n) { return Bytes{1024} * n; }
-constexpr Bytes operator""_MiB(unsigned long long n) { return Bytes{1024 * 1024} * n; }
-constexpr Bytes operator""_GiB(unsigned long long n) { return Bytes{1024 * 1024 * 1024} * n; }
+constexpr Bytes operator""_MiB(unsigned long long n) { return Bytes{std::size_t{1} << 20} * n; }
+constexpr Bytes operator""_GiB(unsigned long long n) { return Bytes{std::size_t{1} << 30} * n; }
 }  // namespace literals
 
 }  // namespace ebb::inline v0

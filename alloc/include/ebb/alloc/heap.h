@@ -4,11 +4,11 @@
 // be called on any thread, everything else only by the owner.
 #pragma once
 
-#include <memory>
-
 #include <ebb/alloc/resource.h>
 #include <ebb/alloc/source.h>
 #include <ebb/alloc/stats.h>
+
+#include <memory>
 
 namespace ebb::inline v0 {
 
@@ -28,11 +28,15 @@ inline constexpr Bytes cell_bytes{256};
 // pool has closed while blocks were alive, orphaned: the last free then destroys it.
 class Heap final : public Resource {
  public:
+  Heap(const Heap&) = delete;
+  Heap& operator=(const Heap&) = delete;
+  Heap(Heap&&) = delete;
+  Heap& operator=(Heap&&) = delete;
   ~Heap() override;
 
   [[nodiscard]] Block try_allocate(Bytes bytes, Align align = default_align_cpu,
                                    Stream stream = {}) noexcept override;
-  void deallocate(Block block) noexcept override;
+  void deallocate(const Block& block) noexcept override;
   OutOfMemoryInfo explain(Bytes asked) const override;
   const char* name() const noexcept override;
 

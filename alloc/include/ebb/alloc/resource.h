@@ -27,7 +27,7 @@ class Resource {
                                            Stream stream = {}) noexcept = 0;
 
   // Takes back a block that this resource handed out. Any thread, exactly once.
-  virtual void deallocate(Block block) noexcept = 0;
+  virtual void deallocate(const Block& block) noexcept = 0;
 
   // Returns what the exception for a refused request says. Called after the refusal, on the
   // thread that asked.
