@@ -84,12 +84,22 @@ void Loader::Core::allocate() {
   mine_.prepare(data);
 }
 
-void Loader::Core::Hands::prepare(const AnyDataset& data) noexcept {
+void Loader::Core::Hands::prepare(const AnyDataset& dataset) noexcept {
   try {
-    local = data.erased().make_local();
+    local = dataset.erased().make_local();
   } catch (...) {
     local = nullptr;
   }
+}
+
+bool Loader::Core::run_without_workers(Lock& lock) noexcept {
+  if (executor_->concurrency() > 1) {
+    return false;
+  }
+  lock.unlock();
+  const bool ran = executor_->run_one();
+  lock.lock();
+  return ran;
 }
 
 void Loader::Core::shut_down() noexcept {
@@ -101,7 +111,9 @@ void Loader::Core::shut_down() noexcept {
     cancel_tickets();
     const TimePoint until = clock.now() + shutdown_wait;
     while (tasks_ > 0 && clock.now() < until) {
-      clock.wait_until(changed_, lock, until);
+      if (!run_without_workers(lock)) {
+        clock.wait_until(changed_, lock, until);
+      }
     }
     if (tasks_ > 0) {
       const std::string stuck = describe_stuck();

@@ -65,7 +65,7 @@ class Loader::Core : public std::enable_shared_from_this<Core> {
     explicit Hands(Owner owner) : scratch(owner) {}
     // Makes local, so that it is not made in some later batch. When that fails, fill tries again
     // and says so at the batch that needs it.
-    void prepare(const AnyDataset& data) noexcept;
+    void prepare(const AnyDataset& dataset) noexcept;
 
     std::unique_ptr<detail::ErasedLocal> local;
     detail::Scratch scratch;
@@ -106,10 +106,13 @@ class Loader::Core : public std::enable_shared_from_this<Core> {
   Slot& wait_for_ready(Lock& lock);
   void take_over(Lock& lock, Slot& slot) noexcept;
   Batch lease(Lock& lock, Slot& slot);
+  // Runs one waiting task where nobody else would: an executor that the host's global_control has
+  // left without workers. Gives the mutex up meanwhile. Returns whether it ran one.
+  bool run_without_workers(Lock& lock) noexcept;
   [[noreturn]] void throw_failed(Lock& lock, Slot& slot);
   [[noreturn]] void throw_stalled(Lock& lock);
   // The end of a lease: any thread, without the mutex.
-  static void give_back(void* slot, void* data) noexcept;
+  static void give_back(void* context, void* data) noexcept;
   static constexpr PtrOps lease_ops{give_back, "loader lease"};
 
   std::string describe_stuck() const;  // with the mutex held

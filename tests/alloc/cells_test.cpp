@@ -81,6 +81,7 @@ TEST_CASE("cells: distinct, aligned to a cache line, and all visited") {
 TEST_CASE("cells: given back by another thread, they return to their heap") {
   OwnHeap own(with_structs());
   std::vector<Cell*> cells;
+  cells.reserve(300);
   for (int i = 0; i < 300; ++i) {
     cells.push_back(own.heap.take_cell());
   }
@@ -117,6 +118,7 @@ TEST_CASE("cells: others walk over them while heaps and cells are made") {
     } while (!done);
   });
   std::vector<std::jthread> writers;
+  writers.reserve(3);
   for (int t = 0; t < 3; ++t) {
     writers.emplace_back([&] {
       ebb::Heap& heap = pool.acquire();

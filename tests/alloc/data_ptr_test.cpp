@@ -44,6 +44,7 @@ TEST_CASE("data pointer: release runs exactly once") {
   {
     DataPtr first(&value, &counted, count_ops, ebb::cpu);
     DataPtr second = std::move(first);
+    // NOLINTNEXTLINE(bugprone-use-after-move,clang-analyzer-cplusplus.Move): that is the fact
     CHECK(first.get() == nullptr);
     CHECK_FALSE(first);
     CHECK(second.get() == &value);

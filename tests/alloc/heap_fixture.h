@@ -30,6 +30,8 @@ struct OwnHeap {
   explicit OwnHeap(PoolOptions options = {}) : OwnHeap(system_source(), std::move(options)) {}
   OwnHeap(const OwnHeap&) = delete;
   OwnHeap& operator=(const OwnHeap&) = delete;
+  OwnHeap(OwnHeap&&) = delete;
+  OwnHeap& operator=(OwnHeap&&) = delete;
   ~OwnHeap() { Pool::park(heap); }
 
   Block take(std::size_t bytes, std::size_t align = 64) {
@@ -63,11 +65,13 @@ inline bool holds(const Block& block, std::uint64_t number) {
 
 // The seed of a randomised test: EBB_TEST_SEED, else a fresh one. Print it.
 inline std::uint64_t test_seed() {
+  // NOLINTNEXTLINE(concurrency-mt-unsafe): nothing here sets the environment
   const char* text = std::getenv("EBB_TEST_SEED");
   return text != nullptr ? std::strtoull(text, nullptr, 0) : std::random_device{}();
 }
 // EBB_STRESS, else usual.
 inline std::uint64_t stress(std::uint64_t usual) {
+  // NOLINTNEXTLINE(concurrency-mt-unsafe): nothing here sets the environment
   const char* text = std::getenv("EBB_STRESS");
   return text != nullptr ? std::strtoull(text, nullptr, 0) : usual;
 }

@@ -58,6 +58,7 @@ TEST_CASE("limit: reserved bytes never pass it, and the refusal says what was kn
 TEST_CASE("limit: idle pages make room before a request is refused") {
   OwnHeap own({.limit = 1_MiB});
   std::vector<Block> blocks;
+  blocks.reserve(4);
   for (int i = 0; i < 4; ++i) {
     blocks.push_back(own.take((256_KiB).count()));
   }

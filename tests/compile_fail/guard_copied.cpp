@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The guard of an iteration closes once, where it was made: it is neither copied nor moved. [gc.nest]
+// The guard of an iteration closes where it was made: no copies, no moves. [gc.nest]
 // expect: (use of deleted function|call to deleted).*Iteration
 #include <ebb/runtime/loop.h>
 

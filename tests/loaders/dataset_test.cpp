@@ -37,7 +37,7 @@ struct Custom {
 
 struct Rig {
   ebb::test::LogLines log;
-  ebb::Runtime rt{{.executor = ebb::test::executor_kind(), .log = log.hook()}};
+  ebb::Runtime rt{{.executor = ebb::test::executor_choice(), .log = log.hook()}};
 };
 
 std::string refusal(ebb::Runtime& rt, const ebb::Schema& schema) {

@@ -64,7 +64,7 @@ TEST_CASE("idx: pixels become (byte/255 - mean)/std and labels become i64") {
       folder.write("packed-y", gzip(plain_y.substr(0, 3)) + gzip(plain_y.substr(3)));
 
   ebb::test::LogLines log;
-  ebb::Runtime rt({.executor = ebb::test::executor_kind(), .log = log.hook()});
+  ebb::Runtime rt({.executor = ebb::test::executor_choice(), .log = log.hook()});
   for (const bool packed : {false, true}) {
     const ebb::AnyDataset data =
         packed ? ebb::open_idx(packed_x, packed_y, {.mean = 0.25f, .std = 0.5f})
@@ -212,7 +212,7 @@ TEST_CASE("idx: Fashion-MNIST of Debian opens, with the labels that it is known 
       ebb::open_idx(folder / "t10k-images-idx3-ubyte.gz", folder / "t10k-labels-idx1-ubyte.gz");
   REQUIRE(data.size() == 10000);
   ebb::test::LogLines log;
-  ebb::Runtime rt({.executor = ebb::test::executor_kind(), .log = log.hook()});
+  ebb::Runtime rt({.executor = ebb::test::executor_choice(), .log = log.hook()});
   ebb::Loader loader(rt, data, {.batch = 1000});
   std::vector<int> counts(10);
   while (const auto batch = loader.next()) {

@@ -45,7 +45,7 @@ class SteppedClock final : public ebb::Clock {
 
 struct Rig {
   ebb::test::LogLines log;
-  ebb::Runtime rt{{.executor = ebb::test::executor_kind(), .log = log.hook()}};
+  ebb::Runtime rt{{.executor = ebb::test::executor_choice(), .log = log.hook()}};
 };
 
 // Sample 53, at batch 5 of 10 samples each, does what bad says.
@@ -194,7 +194,7 @@ TEST_CASE("loader: an error ends a loop's epoch, and the next over goes on") {
 TEST_CASE("loader: next ends at its deadline when load does not, and says where it is") {
   SteppedClock clock;
   ebb::test::LogLines log;
-  ebb::Runtime rt({.executor = ebb::test::executor_kind(), .clock = &clock, .log = log.hook()});
+  ebb::Runtime rt({.executor = ebb::test::executor_choice(), .clock = &clock, .log = log.hook()});
   std::atomic<bool> stuck{false};
   std::atomic<bool> release{false};
   Loader loader(rt, numbers_with([&](auto&) {

@@ -3,9 +3,10 @@
 // tests of loaders.
 #pragma once
 
+#include "support/executor_choice.h"
+
 #include <ebb/ebb.h>
 
-#include <cstdlib>
 #include <fstream>
 #include <functional>
 #include <mutex>
@@ -15,12 +16,6 @@
 #include <vector>
 
 namespace ebb::test {
-
-inline ExecutorKind executor_kind() {
-  const char* const kind = std::getenv("EBB_TEST_EXECUTOR");
-  return kind != nullptr && std::string_view(kind) == "jthread" ? ExecutorKind::jthread
-                                                                : ExecutorKind::tbb;
-}
 
 // Lines of a runtime's log. Must outlive the runtime. Thread-safe.
 class LogLines {

@@ -20,7 +20,7 @@ namespace {
 
 struct Rig {
   ebb::test::LogLines log;
-  ebb::Runtime rt{{.executor = ebb::test::executor_kind(), .log = log.hook()}};
+  ebb::Runtime rt{{.executor = ebb::test::executor_choice(), .log = log.hook()}};
 };
 
 // A load that stays in sample 0 of each epoch until it is let go.
@@ -145,6 +145,20 @@ TEST_CASE("loader: its destructor does not wait for what has not begun, nor for 
   }
   CHECK(steady_clock::now() - start < std::chrono::milliseconds(1500));
   CHECK(rig.log.count("Loader") == 0);
+}
+
+TEST_CASE("loader: its destructor runs the tasks of an executor that has no workers") {
+  // What a TBB arena is when the host's global_control allows one thread.
+  const auto executor = ebb::make_jthread_executor("none", 1);
+  ebb::test::LogLines log;
+  ebb::Runtime rt({.load_executor = executor.get(), .log = log.hook()});
+  const auto start = steady_clock::now();
+  {
+    Loader loader(rt, Numbers{}, {.batch = 10, .workers = 2});
+    CHECK(loader.next().has_value());
+  }
+  CHECK(steady_clock::now() - start < std::chrono::milliseconds(1500));
+  CHECK(log.count("Loader") == 0);
 }
 
 TEST_CASE("loader: a new epoch cancels fills that are under way") {

@@ -31,7 +31,7 @@ std::uint64_t seed_of_run() {
 
 struct Rig {
   ebb::test::LogLines log;
-  ebb::Runtime rt{{.executor = ebb::test::executor_kind(), .log = log.hook()}};
+  ebb::Runtime rt{{.executor = ebb::test::executor_choice(), .log = log.hook()}};
 };
 
 // Drops what it is given a little later, on its own thread.

@@ -19,7 +19,7 @@ namespace {
 
 struct Rig {
   ebb::test::LogLines log;
-  ebb::Runtime rt{{.executor = ebb::test::executor_kind(), .log = log.hook()}};
+  ebb::Runtime rt{{.executor = ebb::test::executor_choice(), .log = log.hook()}};
 };
 
 std::vector<std::uint64_t> two_epochs(ebb::Runtime& rt, const LoaderOptions& options) {

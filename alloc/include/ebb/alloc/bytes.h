@@ -27,7 +27,8 @@ class Bytes {
   }
 
   constexpr std::size_t count() const { return count_; }
-  constexpr auto operator<=>(const Bytes&) const = default;
+  // clang-tidy 14 takes the zero that comparisons are rewritten to for a null pointer.
+  constexpr auto operator<=>(const Bytes&) const = default;  // NOLINT(modernize-use-nullptr)
 
   // Throws std::invalid_argument on overflow.
   friend constexpr Bytes operator*(Bytes bytes, std::size_t times) {
@@ -77,10 +78,18 @@ inline constexpr Align default_align_cpu{64};
 inline constexpr Align default_align_cuda{256};
 
 namespace literals {
-constexpr Bytes operator""_B(unsigned long long n) { return Bytes{n}; }
-constexpr Bytes operator""_KiB(unsigned long long n) { return Bytes{1024} * n; }
-constexpr Bytes operator""_MiB(unsigned long long n) { return Bytes{std::size_t{1} << 20} * n; }
-constexpr Bytes operator""_GiB(unsigned long long n) { return Bytes{std::size_t{1} << 30} * n; }
+constexpr Bytes operator""_B(unsigned long long n) {
+  return Bytes{n};
+}
+constexpr Bytes operator""_KiB(unsigned long long n) {
+  return Bytes{1024} * n;
+}
+constexpr Bytes operator""_MiB(unsigned long long n) {
+  return Bytes{std::size_t{1} << 20} * n;
+}
+constexpr Bytes operator""_GiB(unsigned long long n) {
+  return Bytes{std::size_t{1} << 30} * n;
+}
 }  // namespace literals
 
 }  // namespace ebb::inline v0

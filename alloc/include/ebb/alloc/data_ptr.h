@@ -3,10 +3,10 @@
 // Used by storages and by whoever hands memory to ebb. One owner at a time: not thread-safe.
 #pragma once
 
+#include <ebb/alloc/device.h>
+
 #include <type_traits>
 #include <utility>
-
-#include <ebb/alloc/device.h>
 
 namespace ebb::inline v0 {
 

@@ -3,11 +3,11 @@
 // and each message begins with the function in brackets.
 #pragma once
 
+#include <ebb/alloc/bytes.h>
+
 #include <new>
 #include <stdexcept>
 #include <string>
-
-#include <ebb/alloc/bytes.h>
 
 namespace ebb::inline v0 {
 

@@ -3,10 +3,10 @@
 // Implementations must allow calls from several threads at once.
 #pragma once
 
-#include <cstddef>
-
 #include <ebb/alloc/bytes.h>
 #include <ebb/alloc/device.h>
+
+#include <cstddef>
 
 namespace ebb::inline v0 {
 

@@ -2,9 +2,9 @@
 // What a heap or a pool holds, in numbers. Values: free to copy and use on any thread.
 #pragma once
 
-#include <cstdint>
-
 #include <ebb/alloc/bytes.h>
+
+#include <cstdint>
 
 namespace ebb::inline v0 {
 
@@ -17,9 +17,9 @@ struct MemoryStats {
   Bytes reserved;
   Bytes reserved_peak;
   std::uint64_t blocks_live = 0;
-  std::uint64_t allocations = 0;      // ever
-  std::uint64_t foreign_frees = 0;    // frees by a thread that did not own the heap
-  std::uint64_t source_calls = 0;     // reserve, commit, decommit and release together
+  std::uint64_t allocations = 0;    // ever
+  std::uint64_t foreign_frees = 0;  // frees by a thread that did not own the heap
+  std::uint64_t source_calls = 0;   // reserve, commit, decommit and release together
   std::uint32_t heaps = 0;
 };
 

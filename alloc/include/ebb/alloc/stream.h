@@ -3,9 +3,9 @@
 // Numbers are never reused in a process, unlike driver handles. Free to copy, any thread.
 #pragma once
 
-#include <cstdint>
-
 #include <ebb/alloc/device.h>
+
+#include <cstdint>
 
 namespace ebb::inline v0 {
 
