@@ -91,7 +91,7 @@ std::string StragglerReport::text() const {
   }
   out += " " + std::to_string(waited.count()) + " ms after closing began";
   if (action == CloseAction::adopted && count > 0) {
-    out += "; the runtime owns them now";
+    out += count == 1 ? "; the runtime owns it now" : "; the runtime owns them now";
   }
   detail::append_places(out, places);
   return out;
