@@ -7,6 +7,7 @@
 
 #include <atomic>
 #include <cstdlib>
+#include <optional>
 #include <thread>
 
 using namespace ebb;
@@ -34,120 +35,113 @@ class Meeting {
   std::atomic<int> arrived_{0};
 };
 
+// Runs here on this thread and there on another at the same moment, many times over. before sets a
+// round up, and after looks at what came of it; both run on this thread, alone.
+template <class Before, class Here, class There, class After>
+void race(Before before, Here here, There there, After after) {
+  const int count = rounds();
+  Meeting start;
+  Meeting end;
+  const std::jthread other([&] {
+    for (int i = 0; i < count; ++i) {
+      start.meet();
+      there(i);
+      end.meet();
+    }
+  });
+  for (int i = 0; i < count; ++i) {
+    before(i);
+    start.meet();
+    here(i);
+    end.meet();
+    after(i);
+  }
+}
+
+// A loop whose iterations close at once, whatever is alive.
+struct ImpatientLoop {
+  DomainFixture f;
+  CloseSeries series{f.domain, {.deadline = std::chrono::milliseconds(0), .warmup = ~0ull}};
+  std::optional<OpenOwner> it;
+
+  void open(int i) { it.emplace(series, static_cast<std::uint64_t>(i), Place::here()); }
+  void check_nothing_is_left() {
+    it.reset();
+    CHECK(f.domain->stats().storages_live == 0);
+    CHECK(f.domain->stats().adopted_live == 0);
+    CHECK(f.domain->stats().adopted_bytes == 0_B);
+    OpenOwner fresh(series, 0, Place::here());  // no record has kept a count
+    CHECK(fresh.close().clean());
+  }
+};
+
 }  // namespace
 
 TEST_CASE("race: a straggler dropped at the very moment of the deadline is counted once") {
-  DomainFixture f;
-  CloseSeries series(f.domain, {.deadline = std::chrono::milliseconds(0), .warmup = ~0ull});
+  ImpatientLoop loop;
   Storage shared;
-  Meeting start;
-  Meeting end;
-  const int count = rounds();
-  std::jthread dropper([&] {
-    for (int i = 0; i < count; ++i) {
-      start.meet();
-      shared.reset();
-      end.meet();
-    }
-  });
-  for (int i = 0; i < count; ++i) {
-    OpenOwner it(series, static_cast<std::uint64_t>(i), Place::here());
-    shared = DomainFixture::make();
-    start.meet();
-    it.close();
-    end.meet();
-  }
-  dropper.join();
-  CHECK(f.domain->stats().storages_live == 0);
-  CHECK(f.domain->stats().adopted_live == 0);
-  CHECK(f.domain->stats().adopted_bytes == 0_B);
-  // Nothing is left behind in any record: a fresh iteration closes clean.
-  OpenOwner it(series, 0, Place::here());
-  CHECK(it.close().clean());
+  race(
+      [&](int i) {
+        loop.open(i);
+        shared = DomainFixture::make();
+      },
+      [&](int) { loop.it->close(); }, [&](int) { shared.reset(); }, [](int) {});
+  loop.check_nothing_is_left();
 }
 
 TEST_CASE("race: a keep racing with a close moves the storage once") {
-  DomainFixture f;
-  CloseSeries series(f.domain, {.deadline = std::chrono::milliseconds(0), .warmup = ~0ull});
+  ImpatientLoop loop;
   Storage shared;
-  Meeting start;
-  Meeting end;
-  const int count = rounds();
-  std::jthread keeper([&] {
-    for (int i = 0; i < count; ++i) {
-      start.meet();
-      shared.transfer(f.domain->long_lived());
-      end.meet();
-    }
-  });
-  for (int i = 0; i < count; ++i) {
-    OpenOwner it(series, static_cast<std::uint64_t>(i), Place::here());
-    shared = DomainFixture::make();
-    start.meet();
-    it.close();
-    end.meet();
-    CHECK(shared.owner_kind() == OwnerKind::runtime);
-    shared.reset();
-  }
-  keeper.join();
-  CHECK(f.domain->stats().storages_live == 0);
-  CHECK(f.domain->stats().adopted_live == 0);
+  race(
+      [&](int i) {
+        loop.open(i);
+        shared = DomainFixture::make();
+      },
+      [&](int) { loop.it->close(); }, [&](int) { shared.transfer(loop.f.domain->long_lived()); },
+      [&](int) {
+        CHECK(shared.owner_kind() == OwnerKind::runtime);
+        shared.reset();
+      });
+  loop.check_nothing_is_left();
 }
 
 TEST_CASE("race: a storage made with a copied owner while its iteration closes is never lost") {
-  DomainFixture f;
-  CloseSeries series(f.domain, {.deadline = std::chrono::milliseconds(0), .warmup = ~0ull});
+  ImpatientLoop loop;
   Owner owner;
-  Meeting start;
-  Meeting end;
-  const int count = rounds();
-  std::jthread maker([&] {
-    for (int i = 0; i < count; ++i) {
-      start.meet();
-      Storage made = Storage::make(owner, 64_B, default_align_cpu, {Place::here()});
-      end.meet();
-      CHECK(made.owner_kind() == OwnerKind::runtime);
-    }
-  });
-  for (int i = 0; i < count; ++i) {
-    OpenOwner it(series, static_cast<std::uint64_t>(i), Place::here());
-    owner = it.owner();
-    start.meet();
-    it.close();
-    end.meet();
-  }
-  maker.join();
-  CHECK(f.domain->stats().storages_live == 0);
+  Storage made;
+  race(
+      [&](int i) {
+        loop.open(i);
+        owner = loop.it->owner();
+      },
+      [&](int) { loop.it->close(); },
+      [&](int) { made = Storage::make(owner, 64_B, default_align_cpu, {Place::here()}); },
+      [&](int) {
+        CHECK(made.owner_kind() == OwnerKind::runtime);
+        made.reset();
+      });
+  loop.check_nothing_is_left();
 }
 
 TEST_CASE("race: weak references lock or do not, while the last strong one goes") {
   DomainFixture f;
-  const int count = rounds();
   Storage strong;
+  Storage locked;
   WeakStorage weak;
-  Meeting start;
-  Meeting end;
-  int locked = 0;
-  std::jthread locker([&] {
-    for (int i = 0; i < count; ++i) {
-      start.meet();
-      if (const Storage got = weak.lock()) {
-        CHECK(*static_cast<int*>(got.data()) == i);
-        ++locked;
-      }
-      end.meet();
-    }
-  });
-  for (int i = 0; i < count; ++i) {
-    const OwnerScope scope(f.domain->long_lived());
-    strong = DomainFixture::make();
-    *static_cast<int*>(strong.data()) = i;
-    weak = WeakStorage(strong);
-    start.meet();
-    strong.reset();
-    end.meet();
-  }
-  locker.join();
-  CHECK(locked <= count);
-  CHECK(f.domain->memory().blocks_live + f.domain->stats().storages_live <= 1);
+  race(
+      [&](int i) {
+        const OwnerScope scope(f.domain->long_lived());
+        strong = DomainFixture::make();
+        *static_cast<int*>(strong.data()) = i;
+        weak = WeakStorage(strong);
+      },
+      [&](int) { strong.reset(); }, [&](int) { locked = weak.lock(); },
+      [&](int i) {
+        if (locked) {
+          CHECK(*static_cast<int*>(locked.data()) == i);
+        }
+        locked.reset();
+        CHECK_FALSE(weak.lock());
+      });
+  CHECK(f.domain->stats().storages_live == 0);
 }

@@ -141,3 +141,20 @@ TEST_CASE("storage: made after the runtime has ended it is refused") {
   }
   CHECK_THROWS_AS(Storage::make(owner, 64_B, default_align_cpu, {}), std::invalid_argument);
 }
+
+TEST_CASE("storage: assignment releases what was there at once, and survives itself") {
+  DomainFixture f;
+  const OwnerScope scope(f.domain->long_lived());
+  Storage a = DomainFixture::make();
+  Storage b = DomainFixture::make();
+  a = std::move(b);
+  CHECK(f.domain->memory().blocks_live == 1);
+  Storage& same = a;
+  a = same;
+  CHECK(a.use_count() == 1);
+  a = std::move(same);
+  CHECK(a.use_count() == 1);
+  WeakStorage weak(a);
+  weak = WeakStorage(a);
+  CHECK(weak.lock().is_same(a));
+}

@@ -43,8 +43,10 @@ class Storage {
     }
   }
   Storage(Storage&& other) noexcept : head_(std::exchange(other.head_, nullptr)) {}
-  Storage& operator=(Storage other) noexcept {
-    std::swap(head_, other.head_);
+  Storage& operator=(const Storage& other) noexcept { return *this = Storage(other); }
+  Storage& operator=(Storage&& other) noexcept {
+    Storage taken(std::move(other));
+    std::swap(head_, taken.head_);  // what was here goes now, not when other does
     return *this;
   }
   ~Storage() { reset(); }
@@ -101,8 +103,10 @@ class WeakStorage {
   explicit WeakStorage(const Storage& storage) noexcept : head_(storage.head_) { retain(); }
   WeakStorage(const WeakStorage& other) noexcept : head_(other.head_) { retain(); }
   WeakStorage(WeakStorage&& other) noexcept : head_(std::exchange(other.head_, nullptr)) {}
-  WeakStorage& operator=(WeakStorage other) noexcept {
-    std::swap(head_, other.head_);
+  WeakStorage& operator=(const WeakStorage& other) noexcept { return *this = WeakStorage(other); }
+  WeakStorage& operator=(WeakStorage&& other) noexcept {
+    WeakStorage taken(std::move(other));
+    std::swap(head_, taken.head_);  // what was here goes now, not when other does
     return *this;
   }
   ~WeakStorage();
