@@ -142,7 +142,7 @@ TEST_CASE("loop: a source without begin_epoch gives one epoch, and more are refu
     steps += it.batch() >= 0 ? 1 : 0;
   }
   CHECK(steps == 3);
-  CHECK_THROWS_WITH_AS(loop.over(source, {.epochs = 2}), doctest::Contains("begin_epoch"),
+  CHECK_THROWS_WITH_AS((void)loop.over(source, {.epochs = 2}), doctest::Contains("begin_epoch"),
                        std::invalid_argument);
 }
 
