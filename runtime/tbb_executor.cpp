@@ -9,6 +9,7 @@
 #include <tbb/task_arena.h>
 
 #include <algorithm>
+#include <chrono>
 #include <condition_variable>
 #include <mutex>
 #include <utility>
@@ -25,6 +26,9 @@ struct PumpState {
   unsigned running = 0;  // tasks being run, by pumps or by run_one
   std::condition_variable idle;
 };
+
+// How long the end of an executor waits for TBB to run the pumps it was given.
+constexpr std::chrono::milliseconds pump_wait{500};
 
 // Takes a task and counts it as running, or returns null.
 Task* take_task(PumpState& state, Task* (detail::TaskQueue::*pop)() noexcept) noexcept {
@@ -54,6 +58,7 @@ void pump(tbb::task_arena& arena, const std::shared_ptr<PumpState>& state) noexc
       const std::lock_guard lock(state->mutex);
       more = task != nullptr && !state->queue.empty();
       state->pumps -= more ? 0 : 1;
+      state->idle.notify_all();
     }
     bool handed_on = !more;
     if (more) {
@@ -90,6 +95,9 @@ class TbbExecutor final : public Executor {
     std::unique_lock lock(state_->mutex);
     // No deadline: a task refers to its submitter's memory, so leaving it behind is no way out.
     state_->idle.wait(lock, [this] { return state_->running == 0; });
+    // Pumps that TBB has not run yet find nothing to do and may come later, but a process that
+    // ends before would leave their memory to the leak checkers.
+    state_->idle.wait_for(lock, pump_wait, [this] { return state_->pumps == 0; });
   }
 
   unsigned concurrency() const noexcept override { return concurrency_; }
