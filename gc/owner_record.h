@@ -21,6 +21,7 @@ inline constexpr std::uint64_t no_thread = ~std::uint64_t{0};
 
 // Live is local + remote. A count goes where the thread that counts belongs, so that the opening
 // thread pays no atomic operation; either part may be negative on its own.
+// NOLINTNEXTLINE(clang-analyzer-optin.performance.Padding): the remote counts have their own line
 class alignas(64) OwnerRecord {
  public:
   OwnerRecord(Domain& its_domain, OwnerKind its_kind, Pool& its_pool,
