@@ -33,6 +33,7 @@ void check_devices(const std::vector<Device>& wanted) {
 }
 
 bool bypass_asked() {
+  // NOLINTNEXTLINE(concurrency-mt-unsafe): read only, and nothing of ebb's writes the environment
   const char* const value = std::getenv("EBB_BYPASS");
   return value != nullptr && std::string_view(value) == "1";
 }
