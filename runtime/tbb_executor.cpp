@@ -148,7 +148,7 @@ std::unique_ptr<Executor> make_tbb_executor(std::string name, unsigned threads,
       tbb::global_control::active_value(tbb::global_control::max_allowed_parallelism));
   const unsigned granted = std::max(1u, std::min(threads, allowed));
   if (granted < threads && log) {
-    log(LogLevel::warning, name + ": " + std::to_string(threads) +
+    log(LogLevel::warning, std::move(name) + ": " + std::to_string(threads) +
                                " threads were asked for and TBB allows " + std::to_string(allowed) +
                                " in this process; going on with " + std::to_string(granted) +
                                " (ebb takes no global_control)");
