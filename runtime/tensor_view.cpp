@@ -85,7 +85,8 @@ Tensor Tensor::expand(const Shape& shape) const {
     const auto from = static_cast<std::size_t>(d);
     const bool repeats = shape_[d] == 1;
     fits = repeats || shape_[d] == shape[d + added];
-    view.strides_[static_cast<std::size_t>(d + added)] = repeats ? 0 : strides_[from];
+    const int to = d + added;
+    view.strides_[static_cast<std::size_t>(to)] = repeats ? 0 : strides_[from];
   }
   EBB_REQUIRE(fits, "Tensor::expand", to_string(shape_), " cannot become ", to_string(shape),
               ": only dimensions of size 1 are repeated, and new ones come first");

@@ -39,7 +39,7 @@ class Synthetic {
   }
 
  private:
-  static constexpr std::size_t pixels = 28 * 28;
+  static constexpr std::size_t pixels = 784;  // 28 x 28
   static constexpr std::uint64_t data_seed = 1;
 
   std::uint64_t first_;
@@ -49,7 +49,7 @@ class Synthetic {
 
 fs::path find_file(const fs::path& folder, const std::string& name) {
   for (const char* ending : {"", ".gz"}) {
-    const fs::path path = folder / (name + ending);
+    fs::path path = folder / (name + ending);
     std::error_code ignored;
     if (fs::exists(path, ignored)) {
       return path;
@@ -72,7 +72,7 @@ ebb::AnyDataset open_pair(const Options& options, const std::string& stem) {
 Data open_data(const Options& options) {
   if (options.synthetic) {
     constexpr std::uint64_t train_size = 6400;
-    return {Synthetic(0, train_size), Synthetic(train_size, 1600), 28 * 28};
+    return {Synthetic(0, train_size), Synthetic(train_size, 1600), 784};
   }
   std::error_code ignored;
   if (!fs::is_directory(options.data, ignored)) {
