@@ -28,7 +28,7 @@ double median(std::vector<double> values) {
   return values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2;
 }
 
-// The spread of the middle: how much a figure moves between runs of the same program.
+// How much a figure moves between runs of the same program: largest over least, less one.
 double noise(const std::vector<double>& values) {
   const auto [low, high] = std::minmax_element(values.begin(), values.end());
   return *high / *low - 1;
