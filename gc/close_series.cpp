@@ -68,7 +68,6 @@ CloseSeries::CloseSeries(std::shared_ptr<Domain> domain, CloseOptions options)
 
 CloseSeries::~CloseSeries() {
   if (OwnerRecord* const spare = impl_->spare.exchange(nullptr, std::memory_order_acquire)) {
-    spare->make_remote();  // the thread that closed it handed its counts over with the pointer
     impl_->domain->impl().give_record(*spare);
   }
   if (impl_->stored != nullptr) {

@@ -73,6 +73,7 @@ OwnerRecord& Domain::Impl::take_record() {
 }
 
 void Domain::Impl::give_record(OwnerRecord& record) noexcept {
+  record.make_remote();  // whoever takes it next may be another thread
   const std::lock_guard lock(records_mutex_);
   (record.is_idle() ? idle_ : resting_).push_back(&record);
 }

@@ -25,7 +25,8 @@ class Domain::Impl {
   OwnerRecord& take_record();
   // Returns a new record, which is never used again for another owner.
   OwnerRecord& make_record(OwnerKind kind, Pool& its_pool, std::uint64_t number);
-  // Gives a record back whose generation has ended. A record that still counts something (a job
+  // Gives a record back whose generation has ended: by its opener, or by whom the opener handed it
+  // to, since its local counts become remote ones. A record that still counts something (a job
   // that did not end, a storage that is just being released) rests until that is gone.
   void give_record(OwnerRecord& record) noexcept;
 

@@ -140,7 +140,6 @@ void OpenOwner::give_spare() noexcept {
   OwnerRecord* expected = nullptr;
   if (!series_.impl().spare.compare_exchange_strong(expected, record_, std::memory_order_release,
                                                     std::memory_order_relaxed)) {
-    record_->make_remote();
     record_->domain->impl().give_record(*record_);
   }
 }
@@ -160,7 +159,6 @@ void OpenOwner::settle(CloseResult& result, bool after_warmup, bool has_other_er
   } catch (const std::bad_alloc&) {  // the report is poorer then; adoption needs no memory
   }
   result.stragglers = adopt_all(*record.pool, record);
-  record.make_remote();
   domain.impl().give_record(record);
   if (result.stragglers == 0 && result.jobs_pending == 0) {
     impl.note_clean();  // the last reference went while the generation ended
@@ -212,7 +210,6 @@ void OpenOwner::abandon(const char* why) noexcept {
   const std::uint64_t adopted =
       mine ? adopt_all(*record.pool, record) : detail::adopt_stragglers(*record.pool, record);
   if (mine) {
-    record.make_remote();
     record.domain->impl().give_record(record);
     if (!detail::slot().owner.is_open()) {
       detail::leave_owner(saved_, true);  // else what was opened after this restores the slot
