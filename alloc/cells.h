@@ -37,6 +37,7 @@ class CellStore {
     --live_;
   }
 
+  bool has_free() const noexcept { return free_ != nullptr; }
   std::size_t live() const noexcept { return live_; }
 
   // Any thread. The heap must not be destroyed meanwhile.

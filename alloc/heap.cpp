@@ -19,19 +19,12 @@ Heap::Heap(std::unique_ptr<Impl> impl) noexcept : impl_(std::move(impl)) {}
 Heap::~Heap() = default;
 
 Block Heap::try_allocate(Bytes bytes, Align align, Stream stream) noexcept {
-  EBB_ASSERT(is_mine());
-  return impl_->take(bytes, align, stream);
+  BlockRecord* record = take_block(bytes, align, stream);
+  return record != nullptr ? record->block() : Block{};
 }
 
 void Heap::deallocate(const Block& block) noexcept {
-  auto& record = static_cast<HeapRecord&>(*block.record);
-  EBB_ASSERT(record.top != nullptr);  // else freed twice
-  record.top = nullptr;
-  if (impl_->is_mine()) {
-    impl_->give(record);
-  } else {
-    impl_->give_foreign(record);
-  }
+  give_block(*block.record);
 }
 
 Block Heap::try_allocate_at(void* address, Bytes bytes) noexcept {
@@ -46,8 +39,9 @@ Block Heap::try_allocate_at(void* address, Bytes bytes) noexcept {
   if (record == nullptr) {
     return {};
   }
-  return impl_->hand_out(*record, record->begin(), bytes, Align{granule},
-                         Stream{impl_->pool.source.device(), 0});
+  impl_->hand_out(*record, record->begin(), size, bytes, Align{granule},
+                  Stream{impl_->pool.source.device(), 0});
+  return record->block();
 }
 
 bool Heap::is_free(Range range) const noexcept {
@@ -72,7 +66,10 @@ const char* Heap::name() const noexcept {
 }
 
 Cell* Heap::take_cell() noexcept {
-  EBB_ASSERT(is_mine());
+  EBB_ASSERT(impl_->is_mine());
+  if (!impl_->cells.has_free()) [[unlikely]] {
+    impl_->drain_cells();
+  }
   return impl_->cells.take();
 }
 

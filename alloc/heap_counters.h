@@ -4,6 +4,7 @@
 
 #include <ebb/alloc/stats.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 
@@ -32,34 +33,38 @@ struct HeapCounters {
   Counter live_peak;
   Counter reserved;
   Counter reserved_peak;
-  Counter blocks_live;
   Counter allocations;
+  Counter frees;
   Counter foreign_frees;
   Counter source_calls;
 
   void count_block(std::uint64_t bytes) noexcept {
     live.add(bytes);
     live_peak.raise_to(live.get());
-    blocks_live.add(1);
     allocations.add(1);
   }
   void uncount_block(std::uint64_t bytes) noexcept {
     live.sub(bytes);
-    blocks_live.sub(1);
+    frees.add(1);
   }
   void count_reserved(std::uint64_t bytes) noexcept {
     reserved.add(bytes);
     reserved_peak.raise_to(reserved.get());
   }
 
+  // By the owner, or once nobody owns the heap.
+  std::uint64_t blocks_live() const noexcept { return allocations.get() - frees.get(); }
+
   MemoryStats snapshot() const noexcept {
     MemoryStats stats;
+    // Frees first: read the other way round, blocks could come out as fewer than none.
+    const std::uint64_t freed = frees.get();
     stats.live = Bytes{live.get()};
     stats.live_peak = Bytes{live_peak.get()};
     stats.reserved = Bytes{reserved.get()};
     stats.reserved_peak = Bytes{reserved_peak.get()};
-    stats.blocks_live = blocks_live.get();
     stats.allocations = allocations.get();
+    stats.blocks_live = stats.allocations - std::min(freed, stats.allocations);
     stats.foreign_frees = foreign_frees.get();
     stats.source_calls = source_calls.get();
     stats.heaps = 1;

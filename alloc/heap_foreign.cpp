@@ -11,65 +11,94 @@ namespace ebb::inline v0 {
 using detail::HeapRecord;
 using detail::RecordKind;
 
+namespace {
+
+// The marks of an orphan in place of a list. Never read.
+HeapRecord* orphaned_records() noexcept {
+  static constinit std::byte mark{};
+  return reinterpret_cast<HeapRecord*>(&mark);
+}
+Cell* orphaned_cells() noexcept {
+  return reinterpret_cast<Cell*>(orphaned_records());
+}
+
+}  // namespace
+
+// After a push nothing of the heap may be touched: its owner may have ended it.
 void Heap::Impl::give_foreign(HeapRecord& record) noexcept {
   if (record.kind() == RecordKind::direct) {
     free_direct(record);  // at once, so that a sanitizer sees later uses
   } else if (space.on_host()) {
     detail::poison(record.data, record.bytes.count());
   }
-  record.next_freed = freed_.load(std::memory_order_relaxed);
-  // Release: the owner's exchange in drain() acquires the record and the end of its use.
-  while (!freed_.compare_exchange_weak(record.next_freed, &record, std::memory_order_release,
-                                       std::memory_order_relaxed)) {
-  }
-  count_foreign_free();
+  HeapRecord* head = freed_.load(std::memory_order_relaxed);
+  do {
+    if (head == orphaned_records()) [[unlikely]] {
+      return give_orphaned(&record);
+    }
+    record.next_freed() = head;
+    // Release: pairs with the exchange in drain(), which acquires the record and the end of its
+    // use. A record that comes back between does no harm: lists are only ever taken whole.
+  } while (!freed_.compare_exchange_weak(head, &record, std::memory_order_release,
+                                         std::memory_order_relaxed));
 }
 
 void Heap::Impl::give_foreign(Cell& cell) noexcept {
-  cell.next = freed_cells_.load(std::memory_order_relaxed);
-  // Pairs as for records.
-  while (!freed_cells_.compare_exchange_weak(cell.next, &cell, std::memory_order_release,
-                                             std::memory_order_relaxed)) {
-  }
-  count_foreign_free();
+  Cell* head = freed_cells_.load(std::memory_order_relaxed);
+  do {
+    if (head == orphaned_cells()) [[unlikely]] {
+      return give_orphaned(nullptr);
+    }
+    cell.next = head;
+    // Pairs as for records.
+  } while (!freed_cells_.compare_exchange_weak(head, &cell, std::memory_order_release,
+                                               std::memory_order_relaxed));
 }
 
-void Heap::Impl::count_foreign_free() noexcept {
-  // Release: what this thread did with the heap comes before its destruction. Acquire: whoever gets
-  // the last one has seen what all others did. Nothing of the heap may be touched after this.
-  if (balance_.fetch_sub(1, std::memory_order_acq_rel) == 1) {
+// Nobody allocates from an orphan any more, so what is freed needs no place in its lists; but a
+// large block's pages go back at once.
+void Heap::Impl::give_orphaned(const HeapRecord* record) noexcept {
+  if (record != nullptr && record->kind() == RecordKind::block) {
+    space.discard(*record);
+  }
+  if (orphan_left_.fetch_sub(1, std::memory_order_acq_rel) == 1) {
     PoolCore::destroy(heap);
   }
 }
 
-// Returns whether anything was taken back.
-bool Heap::Impl::drain() noexcept {
-  std::uint64_t blocks = 0;
-  // Acquire: pairs with the release of the pushes. Nodes are pushed by exchange of the head only,
-  // and the whole list is taken at once, so an address that comes back (ABA) does no harm.
-  HeapRecord* record = nullptr;
-  if (freed_.load(std::memory_order_relaxed) != nullptr) {
-    record = freed_.exchange(nullptr, std::memory_order_acquire);
-  }
-  while (record != nullptr) {
-    HeapRecord* next = record->next_freed;
-    give(*record);
-    record = next;
-    ++blocks;
-  }
-  std::uint64_t count = blocks;
-  Cell* cell = nullptr;
-  if (freed_cells_.load(std::memory_order_relaxed) != nullptr) {
-    cell = freed_cells_.exchange(nullptr, std::memory_order_acquire);
-  }
-  while (cell != nullptr) {
-    Cell* next = cell->next;
-    cells.give(cell);
-    cell = next;
+std::uint64_t Heap::Impl::give_all(HeapRecord* records) noexcept {
+  std::uint64_t count = 0;
+  while (records != nullptr) {
+    HeapRecord* const next = records->next_freed();
+    give(*records);
+    records = next;
     ++count;
   }
-  drained_ += count;
-  counters.foreign_frees.add(blocks);
+  counters.foreign_frees.add(count);
+  return count;
+}
+
+void Heap::Impl::give_all(Cell* list) noexcept {
+  while (list != nullptr) {
+    Cell* const next = list->next;
+    cells.give(list);
+    list = next;
+  }
+}
+
+void Heap::Impl::drain_cells() noexcept {
+  if (freed_cells_.load(std::memory_order_relaxed) != nullptr) {
+    give_all(freed_cells_.exchange(nullptr, std::memory_order_acquire));
+  }
+}
+
+// Returns whether any block was taken back.
+bool Heap::Impl::drain() noexcept {
+  std::uint64_t blocks = 0;
+  if (freed_.load(std::memory_order_relaxed) != nullptr) {
+    blocks = give_all(freed_.exchange(nullptr, std::memory_order_acquire));
+  }
+  drain_cells();
   if (trim_wanted.load(std::memory_order_relaxed)) {
     trim();
   }
@@ -81,12 +110,11 @@ void Heap::Impl::retire() noexcept {
   trim();
   EBB_ASSERT_VALID(*this);
   // From here on this thread's own frees are foreign ones too.
-  clear_owner();
-  const auto live = static_cast<std::int64_t>(counters.blocks_live.get() + cells.live());
-  // Before: bias - frees so far. After: frees drained + live - frees so far = frees to come, those
-  // that are on their list but not yet counted included. Orders as in count_foreign_free.
-  const std::int64_t change = static_cast<std::int64_t>(drained_) + live - bias;
-  if (balance_.fetch_add(change, std::memory_order_acq_rel) + change == 0) {
+  state_.store(seized, std::memory_order_relaxed);
+  give_all(freed_.exchange(orphaned_records(), std::memory_order_acq_rel));
+  give_all(freed_cells_.exchange(orphaned_cells(), std::memory_order_acq_rel));
+  const auto live = static_cast<std::int64_t>(counters.blocks_live() + cells.live());
+  if (orphan_left_.fetch_add(live, std::memory_order_acq_rel) + live == 0) {
     PoolCore::destroy(heap);
   }
 }

@@ -40,78 +40,77 @@ Heap::Impl::~Impl() {
   EBB_ASSERT_VALID(*this);
 }
 
-Block Heap::Impl::take(Bytes bytes, Align align, Stream stream) noexcept {
-  // Relaxed: only a hint. drain() does the acquire.
-  if (freed_.load(std::memory_order_relaxed) != nullptr) [[unlikely]] {
-    drain();
-  }
+[[gnu::always_inline]] inline HeapRecord* Heap::Impl::take(Bytes bytes, Align align,
+                                                           Stream stream) noexcept {
   const std::size_t granule = space.granule();
   if (bytes.count() > HeapRecord::bytes_max || align.value() > align_max) [[unlikely]] {
-    return {};
-  }
-  if (bypass) [[unlikely]] {
-    HeapRecord* record = take_direct(bytes.count(), std::max(align.value(), granule));
-    return record != nullptr ? hand_out(*record, record->begin(), bytes, align, stream) : Block{};
+    return nullptr;
   }
   // Zero bytes get an address of their own as well.
   const std::size_t size = std::max(round_up(bytes.count(), granule), granule);
-  if (size <= slot_bytes_max && align.value() <= granule) {
-    const std::uint32_t size_class = detail::SlabSet::class_of(size);
-    if ((!slabs.has_room(size_class) && !make_room(size_class)) || !space.records().ensure(1)) {
-      return {};
+  const std::size_t aligned = std::max(align.value(), granule);
+  HeapRecord* record;
+  if (size <= slot_bytes_max && aligned == granule && !bypass) {
+    record = take_slot(size);
+  } else {
+    // Ranges are searched among all that is free, slots among what is at hand: the list of foreign
+    // frees is a line that others write. Relaxed: only a hint, drain() does the acquire.
+    if (freed_.load(std::memory_order_relaxed) != nullptr) [[unlikely]] {
+      drain();
     }
-    HeapRecord& record = *space.records().take();
-    record.size = size;
-    std::byte* begin = slabs.take(size_class, record);
-    return hand_out(record, begin, bytes, align, stream);
+    record = bypass ? take_direct(bytes.count(), aligned) : take_range(size, aligned);
   }
-  HeapRecord* record = take_range(size, std::max(align.value(), granule));
-  return record != nullptr ? hand_out(*record, record->begin(), bytes, align, stream) : Block{};
+  if (record != nullptr) [[likely]] {
+    hand_out(*record, record->begin(), size, bytes, align, stream);
+  }
+  return record;
 }
 
-// Everything comes from arguments: what was written to the record a moment ago would be slow to
-// read back in another width.
-Block Heap::Impl::hand_out(HeapRecord& record, std::byte* begin, Bytes bytes, Align align,
-                           Stream stream) noexcept {
-  record.data = begin;
-  record.bytes = bytes;
-  record.align = align;
-  record.stream = stream;
-  record.top = &heap;
-  if (space.on_host() && !bypass) {
-    detail::unpoison(begin, bytes.count());
+[[gnu::always_inline]] inline HeapRecord* Heap::Impl::take_slot(std::size_t size) noexcept {
+  const std::uint32_t size_class = detail::SlabSet::class_of(size);
+  if ((!slabs.has_room(size_class) && !make_room(size_class)) || !space.records().ensure(1))
+      [[unlikely]] {
+    return nullptr;
   }
-  counters.count_block(record.size);
-  check_now_and_then();
-  return {begin, bytes, align, stream, &record};
+  HeapRecord* record = space.records().take();
+  record->data = slabs.take(size_class, *record);
+  return record;
 }
 
-void Heap::Impl::give(HeapRecord& record) noexcept {
-  counters.uncount_block(record.size);
+[[gnu::always_inline]] inline void Heap::Impl::give_now(HeapRecord& record) noexcept {
   switch (record.kind()) {
     case RecordKind::slot: {
-      detail::poison(record.data, record.size);
+      const std::size_t size =
+          std::max(round_up(record.bytes.count(), space.granule()), space.granule());
+      counters.uncount_block(size);
+      detail::poison(record.data, size);
       HeapRecord* range = slabs.give(record);
       record.set_kind(RecordKind::spare);
       space.records().give(&record);
-      if (range != nullptr) {
+      if (range != nullptr) [[unlikely]] {
         space.give(*range);
       }
       break;
     }
     case RecordKind::block:
+      counters.uncount_block(record.size);
       if (space.on_host()) {
         detail::poison(record.data, record.size);
       }
       space.give(record);
       break;
     case RecordKind::direct:
+      counters.uncount_block(record.size);
       give_direct(record);
       break;
     default:
       EBB_ASSERT(record.kind() == RecordKind::block);  // freed twice, or never handed out
   }
   check_now_and_then();
+}
+
+void Heap::Impl::give(HeapRecord& record) noexcept {
+  give_now(record);
 }
 
 bool Heap::Impl::make_room(std::uint32_t size_class) noexcept {
@@ -209,12 +208,20 @@ bool Heap::Impl::is_valid() const noexcept {
   return space.is_valid() && slabs.is_valid();
 }
 
-void Heap::Impl::check_now_and_then() noexcept {
-#if EBB_CHECKS >= 2
-  if (++operations_ % 256 == 0) {
-    EBB_ASSERT_VALID(*this);
+BlockRecord* Heap::take_block(Bytes bytes, Align align, Stream stream) noexcept {
+  EBB_ASSERT(impl_->is_mine());
+  return impl_->take(bytes, align, stream);
+}
+
+void Heap::give_block(BlockRecord& block) noexcept {
+  auto& record = static_cast<HeapRecord&>(block);
+  EBB_ASSERT(record.top != nullptr);  // else freed twice
+  record.top = nullptr;
+  if (impl_->is_mine()) {
+    impl_->give_now(record);
+  } else {
+    impl_->give_foreign(record);
   }
-#endif
 }
 
 }  // namespace ebb::inline v0

@@ -6,9 +6,11 @@
 #include "cells.h"
 #include "heap_counters.h"
 #include "meta_chunks.h"
+#include "poison.h"
 #include "slab.h"
 #include "space.h"
 
+#include <ebb/alloc/check.h>
 #include <ebb/alloc/heap.h>
 
 #include <atomic>
@@ -17,10 +19,20 @@
 
 namespace ebb::inline v0 {
 
-// The life of a heap. balance counts down by one with every free (of a block or a cell) by a thread
-// that is not the owner, starting from a bias that no program reaches. When the pool has closed and
-// nobody owns the heap, retire() replaces the bias by the number of frees to come; whoever brings
-// balance to zero knows that no other thread will touch the heap again, and destroys it.
+// The life of a heap. [alloc.heap]
+//
+//   owned     its thread may touch everything
+//   parked    nobody may, until a thread owns or seizes it
+//   seized    as owned, but by a thread that trims or ends it and allocates nothing
+//   orphaned  its pool has closed: frees are only counted, and the last one destroys the heap
+//
+//   parked -> owned      try_own: compare and exchange, acquire
+//   parked -> seized     try_seize: the same; so only one of several gets it
+//   owned, seized -> parked   park: store, release; pairs with the two acquires, so the next one
+//                        sees all that this one did with the lists
+//   owned, seized -> orphaned   retire: exchange of the lists of foreign frees, acquire and
+//                        release; a thread that frees finds the mark instead of a list
+//
 // NOLINTNEXTLINE(clang-analyzer-optin.performance.Padding): what others write has its own lines
 class Heap::Impl {
  public:
@@ -32,12 +44,26 @@ class Heap::Impl {
   ~Impl();
 
   // ---- owner only ----
-  Block take(Bytes bytes, Align align, Stream stream) noexcept;
+  detail::HeapRecord* take(Bytes bytes, Align align, Stream stream) noexcept;
   void give(detail::HeapRecord& record) noexcept;
-  // Fills a range's record for its new holder.
-  Block hand_out(detail::HeapRecord& record, std::byte* begin, Bytes bytes, Align align,
-                 Stream stream) noexcept;
+  void give_now(detail::HeapRecord& record) noexcept;  // the same, inlined
+  // Fills a range's record for its new holder; size is what is counted as live. Everything comes
+  // from arguments: what was written to the record a moment ago would be slow to read back in
+  // another width.
+  void hand_out(detail::HeapRecord& record, std::byte* begin, std::size_t size, Bytes bytes,
+                Align align, Stream stream) noexcept {
+    record.bytes = bytes;
+    record.align = align;
+    record.stream = stream;
+    record.top = &heap;
+    if (space.on_host() && !bypass) {
+      detail::unpoison(begin, bytes.count());
+    }
+    counters.count_block(size);
+    check_now_and_then();
+  }
   bool drain() noexcept;
+  void drain_cells() noexcept;
   std::size_t trim() noexcept;
   bool release_spare_slabs() noexcept;
   // Ends the heap's life, or leaves it to the last free. The caller no longer owns it after.
@@ -45,9 +71,24 @@ class Heap::Impl {
   bool is_valid() const noexcept;
 
   // ---- any thread ----
-  bool is_mine() const noexcept { return owner.load(std::memory_order_relaxed) == this_thread(); }
-  void set_owner_to_me() noexcept { owner.store(this_thread(), std::memory_order_relaxed); }
-  void clear_owner() noexcept { owner.store(0, std::memory_order_relaxed); }
+  // Relaxed: a thread compares the word with itself only, and sees its own last write.
+  bool is_mine() const noexcept { return state_.load(std::memory_order_relaxed) == this_thread(); }
+  bool is_seized() const noexcept { return state_.load(std::memory_order_relaxed) == seized; }
+  // Whether the calling thread was the last owner: its pages are near it. A hint, relaxed.
+  bool was_mine() const noexcept {
+    return last_owner_.load(std::memory_order_relaxed) == this_thread();
+  }
+  bool try_own() noexcept {
+    if (!leave_parked(this_thread())) {
+      return false;
+    }
+    last_owner_.store(this_thread(), std::memory_order_relaxed);
+    return true;
+  }
+  bool try_seize() noexcept { return leave_parked(seized); }
+  // By the owner, or by who has seized it.
+  void park() noexcept { state_.store(parked, std::memory_order_release); }
+
   void give_foreign(detail::HeapRecord& record) noexcept;
   void give_foreign(Cell& cell) noexcept;
 
@@ -60,39 +101,58 @@ class Heap::Impl {
   detail::SlabSet slabs;
   detail::CellStore cells;
 
-  // Guarded by the pool's lock, but for next_heap, which never changes once published.
-  Heap* next_parked = nullptr;
+  // Among the pool's heaps; never changes once published.
   Heap* next_heap = nullptr;
-
-  // The owner's thread, 0 while parked. Relaxed is enough: a thread compares it with itself only,
-  // and it always sees its own last write. Who may touch what is handed over by the pool's lock.
-  std::atomic<std::uintptr_t> owner{0};
+  // Among the heaps that a closing pool has seized.
+  Heap* next_ending = nullptr;
+  // Posted by memory pressure, seen by the owner when it drains. Relaxed: a hint.
   std::atomic<bool> trim_wanted{false};
 
  private:
-  static constexpr std::int64_t bias = std::int64_t{1} << 62;
+  static constexpr std::uintptr_t parked = 0;
+  static constexpr std::uintptr_t seized = 1;
 
-  // A number that no other living thread has, and never 0.
+  // A number that no other living thread has: neither parked nor seized.
   static std::uintptr_t this_thread() noexcept {
     return reinterpret_cast<std::uintptr_t>(__builtin_thread_pointer());
   }
 
+  bool leave_parked(std::uintptr_t to) noexcept {
+    std::uintptr_t expected = parked;
+    return state_.compare_exchange_strong(expected, to, std::memory_order_acquire,
+                                          std::memory_order_relaxed);
+  }
+  detail::HeapRecord* take_slot(std::size_t size) noexcept;
   bool make_room(std::uint32_t size_class) noexcept;
   detail::HeapRecord* take_range(std::size_t size, std::size_t align) noexcept;
   detail::HeapRecord* take_range_slowly(std::size_t size, std::size_t align) noexcept;
   detail::HeapRecord* take_direct(std::size_t bytes, std::size_t align) noexcept;
   void give_direct(detail::HeapRecord& record) noexcept;
   void free_direct(detail::HeapRecord& record) noexcept;
-  void count_foreign_free() noexcept;
-  void check_now_and_then() noexcept;
+  void give_orphaned(const detail::HeapRecord* record) noexcept;
+  std::uint64_t give_all(detail::HeapRecord* records) noexcept;
+  void give_all(Cell* list) noexcept;
+  void check_now_and_then() noexcept {
+#if EBB_CHECKS >= 2
+    if (++operations_ % 256 == 0) {
+      EBB_ASSERT_VALID(*this);
+    }
+#endif
+  }
 
-  std::uint64_t drained_ = 0;
   unsigned operations_ = 0;  // for checks=full
+  // parked, seized, or the number of the owner's thread. See above.
+  std::atomic<std::uintptr_t> state_{parked};
+  std::atomic<std::uintptr_t> last_owner_{0};
+  // Frees still to come to an orphan. Frees that come before retire() has added what it found alive
+  // make it negative, so that only the last one brings it to zero. Acquire and release: whoever
+  // does has seen what all others did.
+  std::atomic<std::int64_t> orphan_left_{0};
 
-  // Written by other threads: on lines of their own.
+  // What other threads have freed: pushed by them (release), taken whole by the owner (acquire); or
+  // the mark of an orphan. On lines of their own, which the owner reads only when it runs short.
   alignas(64) std::atomic<detail::HeapRecord*> freed_{nullptr};
-  std::atomic<Cell*> freed_cells_{nullptr};
-  std::atomic<std::int64_t> balance_{bias};
+  alignas(64) std::atomic<Cell*> freed_cells_{nullptr};
 };
 
 }  // namespace ebb::inline v0

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pools: who owns which heap, and how long heaps live. One lock, taken when a thread takes or parks
-// a heap and when memory is short, never by an allocation that succeeds.
+// Pools: who owns which heap, and how long heaps live. One lock, taken when a heap is made, parked
+// or trimmed, never by an allocation that succeeds.
 #include "heap_impl.h"
 #include "pool_core.h"
 
 #include <ebb/alloc/check.h>
 #include <ebb/alloc/pool.h>
 
+#include <chrono>
 #include <new>
+#include <thread>
 #include <utility>
 
 namespace ebb::inline v0 {
@@ -15,17 +17,46 @@ namespace ebb::inline v0 {
 PoolCore::PoolCore(Source& pages, PoolOptions pool_options)
     : source(pages), options(std::move(pool_options)), budget(options.limit.count()) {}
 
+// The heap that this thread had last comes first: its pages are near the thread's core, since they
+// were touched there first, and in its caches.
+Heap* PoolCore::own_parked() noexcept {
+  for (const bool was_mine : {true, false}) {
+    for (Heap* heap = heaps_.load(std::memory_order_acquire); heap != nullptr;
+         heap = heap->impl_->next_heap) {
+      if ((!was_mine || heap->impl_->was_mine()) && heap->impl_->try_own()) {
+        return heap;
+      }
+    }
+  }
+  return nullptr;
+}
+
+bool PoolCore::any_seized() const noexcept {
+  for (const Heap* heap = heaps_.load(std::memory_order_acquire); heap != nullptr;
+       heap = heap->impl_->next_heap) {
+    if (heap->impl_->is_seized()) {
+      return true;
+    }
+  }
+  return false;
+}
+
 Heap& PoolCore::acquire() {
-  {
-    const std::lock_guard lock(mutex_);
-    if (Heap* heap = parked_) {
-      parked_ = std::exchange(heap->impl_->next_parked, nullptr);
-      heap->impl_->set_owner_to_me();
+  if (Heap* const heap = own_parked()) {
+    return *heap;
+  }
+  // A heap that is just being trimmed will be free soon: waiting for it is better than another
+  // heap for good.
+  constexpr auto patience = std::chrono::milliseconds(2);
+  const auto deadline = std::chrono::steady_clock::now() + patience;
+  while (any_seized() && std::chrono::steady_clock::now() < deadline) {
+    std::this_thread::yield();
+    if (Heap* const heap = own_parked()) {
       return *heap;
     }
   }
-  Heap* heap = make_heap();
-  heap->impl_->set_owner_to_me();
+  Heap* const heap = make_heap();
+  heap->impl_->try_own();
   const std::lock_guard lock(mutex_);
   heap->impl_->next_heap = heaps_.load(std::memory_order_relaxed);
   heaps_.store(heap, std::memory_order_release);
@@ -52,11 +83,10 @@ void PoolCore::park(Heap& heap) noexcept {
   PoolCore& core = impl.pool;
   impl.drain();
   {
+    // Under the lock, since close() ends whatever it finds parked.
     const std::lock_guard lock(core.mutex_);
     if (!core.closed_) {
-      impl.clear_owner();
-      impl.next_parked = core.parked_;
-      core.parked_ = &heap;
+      impl.park();
       return;
     }
   }
@@ -64,17 +94,20 @@ void PoolCore::park(Heap& heap) noexcept {
 }
 
 void PoolCore::close() noexcept {
-  Heap* heap;
+  Heap* ending = nullptr;
   {
     const std::lock_guard lock(mutex_);
     closed_ = true;
-    heap = std::exchange(parked_, nullptr);
+    // What is owned ends when it is parked, which waits for this lock.
+    for (Heap* heap = heaps_.load(std::memory_order_acquire); heap != nullptr;
+         heap = heap->impl_->next_heap) {
+      if (heap->impl_->try_seize()) {
+        heap->impl_->next_ending = std::exchange(ending, heap);
+      }
+    }
   }
-  while (heap != nullptr) {
-    Heap* next = heap->impl_->next_parked;
-    heap->impl_->set_owner_to_me();
-    heap->impl_->retire();
-    heap = next;
+  while (ending != nullptr) {
+    std::exchange(ending, ending->impl_->next_ending)->impl_->retire();
   }
   unref();
 }
@@ -115,12 +148,19 @@ std::size_t PoolCore::trim() noexcept {
 }
 
 std::size_t PoolCore::trim_parked() noexcept {
-  // Holding the lock keeps others from acquiring what is parked: the heaps are seized meanwhile.
+  // The lock keeps the pool from closing, and its heaps from ending, meanwhile.
   const std::lock_guard lock(mutex_);
   std::size_t bytes = 0;
-  for (Heap* heap = parked_; heap != nullptr; heap = heap->impl_->next_parked) {
-    heap->impl_->drain();
-    bytes += heap->impl_->trim();
+  if (closed_) {
+    return bytes;
+  }
+  for (Heap* heap = heaps_.load(std::memory_order_acquire); heap != nullptr;
+       heap = heap->impl_->next_heap) {
+    if (heap->impl_->try_seize()) {
+      heap->impl_->drain();
+      bytes += heap->impl_->trim();
+      heap->impl_->park();
+    }
   }
   return bytes;
 }

@@ -43,6 +43,8 @@ class PoolCore {
  private:
   ~PoolCore() = default;
 
+  Heap* own_parked() noexcept;
+  bool any_seized() const noexcept;
   Heap* make_heap();
   void unref() noexcept;
 
@@ -50,8 +52,9 @@ class PoolCore {
   // lock: the release of a new head pairs with their acquire.
   std::atomic<Heap*> heaps_{nullptr};
   std::atomic<std::size_t> refs_{1};  // the pool, and each heap
+  // Guards closed_, and the adding of heaps; who holds it while the pool is open may use all heaps
+  // that it can seize.
   mutable std::mutex mutex_;
-  Heap* parked_ = nullptr;
   bool closed_ = false;
 };
 

@@ -36,21 +36,23 @@ struct HoleLinks {
 
 // data is the begin of the range. The first cache line is all that a slot needs.
 struct alignas(64) HeapRecord : BlockRecord {
-  std::size_t size = 0;  // set aside; of a slot: counted as live
   Slab* slab = nullptr;  // of a slot
-  // Address order within a region, blocks and holes alike. next also links spare records, and
-  // records that other threads have freed.
-  HeapRecord* prev = nullptr;
+  // Address order within a region, blocks and holes alike. next also links spare records.
   HeapRecord* next = nullptr;
-  union {
-    HoleLinks hole;
-    HeapRecord* next_freed;  // on the list of foreign frees
-  };
+  HeapRecord* prev = nullptr;
+  std::size_t size = 0;  // set aside; not kept for slots
+  HoleLinks hole;
+
+  // Links records that other threads have freed. A slot has no neighbours and a block is no hole,
+  // so each has a field to spare.
+  HeapRecord*& next_freed() noexcept {
+    return kind() == RecordKind::slot ? next : hole.by_size.left;
+  }
 
   // Larger requests are refused before sizes are rounded up.
   static constexpr std::size_t bytes_max = std::size_t{1} << 46;
 
-  HeapRecord() noexcept : next_freed(nullptr) {}
+  HeapRecord() noexcept : hole{} {}
 
   std::byte* begin() const noexcept { return static_cast<std::byte*>(data); }
   std::byte* end() const noexcept { return begin() + size; }

@@ -43,6 +43,9 @@ class Space {
 
   // Whether [begin, begin + bytes) lies in one region, in a hole or beyond the frontier.
   bool is_free(const std::byte* begin, std::size_t bytes) const noexcept;
+  // Gives the pages of a large range back that nobody uses any more. Changes no figure, so that any
+  // thread may call it; only for the ranges of a space that takes and gives nothing any more.
+  void discard(const HeapRecord& range) noexcept;
   // Gives whole pages of holes back, and lowers frontiers to the last block. Returns the bytes.
   std::size_t trim() noexcept;
 

@@ -169,6 +169,15 @@ std::size_t Space::decommit(Region& region, std::size_t first, std::size_t last)
   return bytes;
 }
 
+void Space::discard(const HeapRecord& range) noexcept {
+  constexpr std::size_t worth_a_call = std::size_t{256} << 10;
+  if (range.size < worth_a_call) {
+    return;
+  }
+  const Region& region = *region_of(range.begin(), range.size);
+  source_.decommit(region.pages(region.page_up(range.begin()), region.page_down(range.end())));
+}
+
 std::size_t Space::trim() noexcept {
   std::size_t bytes = 0;
   for (Region* region = regions_; region != nullptr; region = region->next) {

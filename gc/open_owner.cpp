@@ -68,10 +68,6 @@ OpenOwner::~OpenOwner() {
   }
 }
 
-Owner OpenOwner::owner() const noexcept {
-  return {*record_, generation_, saved_.owner.stream()};
-}
-
 Owner OpenOwner::parent() const noexcept {
   const bool enclosed = saved_.owner.is_open() && saved_.owner.domain() == record_->domain;
   return enclosed ? saved_.owner : record_->domain->long_lived();

@@ -6,17 +6,7 @@
 
 namespace ebb::inline v0 {
 
-bool OwnerRecord::charge(std::uint64_t wanted, std::int64_t bytes, std::uint64_t thread) noexcept {
-  if (opener.load(std::memory_order_relaxed) == thread) {
-    // This thread opened the current generation, so nobody else ends it meanwhile, save a guard
-    // destroyed on a wrong thread; that one adopts by scanning and never reads local counts.
-    if (generation.load(std::memory_order_relaxed) != wanted) {
-      return false;
-    }
-    ++local_live;
-    local_bytes += bytes;
-    return true;
-  }
+bool OwnerRecord::charge_remotely(std::uint64_t wanted, std::int64_t bytes) noexcept {
   remote_live.fetch_add(1, std::memory_order_seq_cst);
   if (generation.load(std::memory_order_seq_cst) != wanted) {
     remote_live.fetch_sub(1, std::memory_order_seq_cst);
@@ -37,12 +27,7 @@ void OwnerRecord::add(std::int64_t bytes, std::uint64_t thread) noexcept {
   remote_live.fetch_add(1, std::memory_order_seq_cst);
 }
 
-void OwnerRecord::subtract(std::int64_t bytes, std::uint64_t thread) noexcept {
-  if (opener.load(std::memory_order_relaxed) == thread) {
-    --local_live;
-    local_bytes -= bytes;
-    return;
-  }
+void OwnerRecord::subtract_remotely(std::int64_t bytes) noexcept {
   remote_bytes.fetch_sub(bytes, std::memory_order_relaxed);
   remote_live.fetch_sub(1, std::memory_order_seq_cst);
   wake();

@@ -30,12 +30,30 @@ class alignas(64) OwnerRecord {
 
   // Charges one storage to this record if generation is still open. Returns whether it did.
   // Any thread.
-  bool charge(std::uint64_t wanted, std::int64_t bytes, std::uint64_t thread) noexcept;
+  bool charge(std::uint64_t wanted, std::int64_t bytes, std::uint64_t thread) noexcept {
+    if (opener.load(std::memory_order_relaxed) != thread) [[unlikely]] {
+      return charge_remotely(wanted, bytes);
+    }
+    // This thread opened the current generation, so nobody else ends it meanwhile, save a guard
+    // destroyed on a wrong thread; that one adopts by scanning and never reads local counts.
+    if (generation.load(std::memory_order_relaxed) != wanted) {
+      return false;
+    }
+    ++local_live;
+    local_bytes += bytes;
+    return true;
+  }
   // Charges without a check: for transfers, whose caller knows that the record stays open or is
   // the runtime's. Any thread.
   void add(std::int64_t bytes, std::uint64_t thread) noexcept;
   // Takes one storage off; wakes the closing thread when it waits. Any thread.
-  void subtract(std::int64_t bytes, std::uint64_t thread) noexcept;
+  void subtract(std::int64_t bytes, std::uint64_t thread) noexcept {
+    if (opener.load(std::memory_order_relaxed) != thread) [[unlikely]] {
+      return subtract_remotely(bytes);
+    }
+    --local_live;
+    local_bytes -= bytes;
+  }
 
   // Counts a job if generation is still open. Returns whether it did. Any thread.
   bool add_job(std::uint64_t wanted) noexcept;
@@ -85,9 +103,11 @@ class alignas(64) OwnerRecord {
   std::uint64_t iteration = 0;
 
   // Opening thread only.
+  // Not side by side: a compiler would add to both in one wide step, which waits for the two
+  // narrow writes before it.
   std::int64_t local_live = 0;
-  std::int64_t local_bytes = 0;
   std::uint64_t sequence = 0;
+  std::int64_t local_bytes = 0;
 
   alignas(64) std::atomic<std::int64_t> remote_live{0};
   std::atomic<std::int64_t> remote_bytes{0};
@@ -102,6 +122,8 @@ class alignas(64) OwnerRecord {
   std::condition_variable changed;
 
  private:
+  bool charge_remotely(std::uint64_t wanted, std::int64_t bytes) noexcept;
+  void subtract_remotely(std::int64_t bytes) noexcept;
   void wake() noexcept;
   std::exception_ptr first_error_;
   std::shared_ptr<Domain> kept_domain_;

@@ -10,10 +10,12 @@
 #include <unistd.h>
 
 namespace ebb::inline v0::detail {
+
+// Its destructor is ParkAtExit below.
+constinit thread_local Slot this_slot;
+
 namespace {
 
-// Plain data, so that reading it needs no guard; its destructor is ParkAtExit below.
-constinit thread_local Slot this_slot;
 constinit thread_local bool thread_ended = false;
 
 // Ends what the thread leaves behind: parks the heap that is still in the slot when the thread
@@ -38,14 +40,8 @@ thread_local ParkAtExit park_at_exit;
 
 }  // namespace
 
-Slot& slot() noexcept {
-  return this_slot;
-}
-
-std::uint64_t this_thread_number() noexcept {
-  if (this_slot.thread == 0) [[unlikely]] {
-    this_slot.thread = static_cast<std::uint64_t>(syscall(SYS_gettid));
-  }
+std::uint64_t ask_thread_number() noexcept {
+  this_slot.thread = static_cast<std::uint64_t>(syscall(SYS_gettid));
   return this_slot.thread;
 }
 

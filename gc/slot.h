@@ -11,11 +11,22 @@
 
 namespace ebb::inline v0::detail {
 
+// Plain data, so that reading it needs no guard and, in the initial-exec model, no call.
+extern constinit thread_local Slot this_slot [[gnu::tls_model("initial-exec")]];
+
 // Returns this thread's slot. Valid until the thread has ended.
-Slot& slot() noexcept;
+inline Slot& slot() noexcept {
+  return this_slot;
+}
+
+// Asks the system for this thread's number and keeps it in the slot.
+std::uint64_t ask_thread_number() noexcept;
 
 // Returns this thread's number, as the system counts threads. Never 0.
-std::uint64_t this_thread_number() noexcept;
+inline std::uint64_t this_thread_number() noexcept {
+  const std::uint64_t known = this_slot.thread;
+  return known != 0 ? known : ask_thread_number();
+}
 
 // Makes owner the current one and puts what was there into saved; the way back restores it. A heap
 // that was taken in between stays in the slot (keep_heap, when there was none before) or is parked.

@@ -22,7 +22,7 @@ StorageCell* cell_of(StorageHead* head) noexcept {
 }
 
 // Takes a straggler off the adopted figures if it still is in them.
-void clear_adopted(StorageCell& cell, Domain& domain) noexcept {
+inline void clear_adopted(StorageCell& cell, Domain& domain) noexcept {
   if (cell.adopted.load(std::memory_order_relaxed) &&
       cell.adopted.exchange(false, std::memory_order_acq_rel)) {
     domain.impl().adopted_live.fetch_sub(1, std::memory_order_relaxed);
@@ -55,7 +55,7 @@ void note_late(Domain& domain) noexcept {
 // Undone unless commit() is called.
 class Charge {
  public:
-  Charge(Owner owner, Bytes bytes, const char* function)
+  [[gnu::always_inline]] Charge(const Owner& owner, Bytes bytes, const char* function)
       : record_(owner.record()), bytes_(signed_bytes(bytes)), thread_(this_thread_number()) {
     if (record_ == nullptr) {
       throw std::invalid_argument("[" + std::string(function) + "] the owner is empty");
@@ -110,8 +110,8 @@ void note_unowned(const OwnerRecord& record) noexcept {
 }
 
 // Fills a fresh cell and publishes it.
-void publish(StorageCell& cell, Heap& home, DataPtr data, Bytes bytes, const Birth& birth,
-             const Charge& charge) noexcept {
+[[gnu::always_inline]] inline void publish(StorageCell& cell, Heap& home, DataPtr data, Bytes bytes,
+                                           const Birth& birth, const Charge& charge) noexcept {
   cell.data = data.get();
   cell.bytes = bytes;
   cell.device = data.device();
@@ -126,35 +126,59 @@ void publish(StorageCell& cell, Heap& home, DataPtr data, Bytes bytes, const Bir
   cell.iteration = charge.record().iteration;
   cell.thread = charge.thread();
   cell.finalizers = nullptr;
-  cell.strong.store(1, std::memory_order_relaxed);
-  cell.owner.store(&charge.record(), std::memory_order_relaxed);
-  // Release: pairs with pin()'s acquire; a scan that pins the cell reads what is written above.
-  cell.weak.store(1, std::memory_order_release);
+  cell.counts.store(StorageHead::only_one, std::memory_order_relaxed);
+  cell.owner.set(charge.record());
+}
+
+// Most storages own one block of the heap that their cell is from: that way is the shortest.
+[[gnu::always_inline]] inline void release_bytes(StorageCell& cell) noexcept {
+  BlockRecord* const block = record_of(cell.ptr);
+  if (block != nullptr && block->top == cell.home) [[likely]] {
+    cell.ptr.release_context();
+    cell.home->give_block(*block);
+  } else {
+    cell.ptr.reset();
+  }
+}
+
+// Of the last one, the cell is given back. Acquire and release: the end of all uses comes before.
+[[gnu::always_inline]] inline void drop_weak(StorageHead* head) noexcept {
+  constexpr std::uint64_t one = StorageHead::one_weak;
+  const auto is_last = [](std::uint64_t counts) { return counts / one == 1; };
+  if (is_last(head->counts.load(std::memory_order_acquire)) ||
+      is_last(head->counts.fetch_sub(one, std::memory_order_acq_rel))) {
+    StorageCell* const cell = cell_of(head);
+    cell->home->give_cell(cell);
+  }
 }
 
 }  // namespace
 
 void storage_last_strong(StorageHead* head) noexcept {
   StorageCell& cell = *cell_of(head);
-  cell.ptr.reset();
+  release_bytes(cell);
   if (cell.finalizers != nullptr) [[unlikely]] {
     run_finalizers(cell);
   }
-  OwnerRecord* const record = cell.owner.exchange(nullptr, std::memory_order_acq_rel);
-  clear_adopted(cell, *record->domain);
-  record->subtract(signed_bytes(cell.bytes), this_thread_number());
+  bool pinned = false;
+  OwnerRecord& record = cell.owner.bury(pinned);
+  clear_adopted(cell, *record.domain);
+  record.subtract(signed_bytes(cell.bytes), this_thread_number());
   // The record's domain lives at least until the cell is given back, which is last.
-  cell.unpin();
+  if (pinned) [[unlikely]] {
+    cell.unpin();
+  } else {
+    drop_weak(head);
+  }
 }
 
-void storage_last_weak(StorageHead* head) noexcept {
-  StorageCell* const cell = cell_of(head);
-  cell->home->give_cell(cell);
+void storage_drop_weak(StorageHead* head) noexcept {
+  drop_weak(head);
 }
 
 }  // namespace detail
 
-Storage Storage::make(Owner owner, Bytes bytes, Align align, const Birth& birth) {
+Storage Storage::make(const Owner& owner, Bytes bytes, Align align, const Birth& birth) {
   detail::Charge charge(owner, bytes, "Storage::make");
   const detail::HeapLease lease(charge.record());
   Heap& heap = lease.heap();
@@ -162,18 +186,18 @@ Storage Storage::make(Owner owner, Bytes bytes, Align align, const Birth& birth)
   if (cell == nullptr) {
     throw OutOfMemory("Storage::make", heap.explain(cell_bytes));
   }
-  const Block block = heap.try_allocate(bytes, align, owner.stream());
-  if (!block) {
+  BlockRecord* const block = heap.take_block(bytes, align, owner.stream());
+  if (block == nullptr) {
     heap.give_cell(cell);
     throw OutOfMemory("Storage::make", heap.explain(bytes));
   }
   detail::note_unowned(charge.record());
-  detail::publish(*cell, heap, own_block(block), bytes, birth, charge);
+  detail::publish(*cell, heap, own_block(block->block()), bytes, birth, charge);
   charge.commit();
   return Storage(cell);
 }
 
-Storage Storage::wrap(Owner owner, DataPtr data, Bytes bytes, const Birth& birth) {
+Storage Storage::wrap(const Owner& owner, DataPtr data, Bytes bytes, const Birth& birth) {
   detail::Charge charge(owner, bytes, "Storage::wrap");
   const detail::HeapLease lease(charge.record());
   auto* const cell =
@@ -194,8 +218,7 @@ void Storage::set_name(const char* name) noexcept {
 void Storage::add_finalizer(void (*finalizer)(void* context) noexcept, void* context) {
   detail::StorageCell& cell = *detail::cell_of(head_);
   auto fresh = std::make_unique<detail::Finalizer>(detail::Finalizer{finalizer, context, nullptr});
-  const std::lock_guard lock(
-      cell.owner.load(std::memory_order_acquire)->domain->impl().finalizer_mutex);
+  const std::lock_guard lock(cell.owner.record()->domain->impl().finalizer_mutex);
   detail::Finalizer** end = &cell.finalizers;
   while (*end != nullptr) {
     if ((*end)->call == finalizer && (*end)->context == context) {
@@ -206,7 +229,7 @@ void Storage::add_finalizer(void (*finalizer)(void* context) noexcept, void* con
   *end = fresh.release();
 }
 
-void Storage::transfer(Owner owner) noexcept {
+void Storage::transfer(const Owner& owner) noexcept {
   detail::StorageCell& cell = *detail::cell_of(head_);
   Domain& domain = *owner.record()->domain;
   const std::uint64_t thread = detail::this_thread_number();
@@ -217,11 +240,9 @@ void Storage::transfer(Owner owner) noexcept {
     target->add(bytes, thread);
   }
   // The caller holds a reference, so the storage cannot die: only other transfers race.
-  OwnerRecord* old = cell.owner.load(std::memory_order_acquire);
-  while (!cell.owner.compare_exchange_weak(old, target, std::memory_order_acq_rel)) {
-  }
+  OwnerRecord& old = cell.owner.transfer(*target);
   detail::clear_adopted(cell, domain);
-  old->subtract(bytes, thread);
+  old.subtract(bytes, thread);
 }
 
 OwnerKind Storage::owner_kind() const noexcept {
@@ -229,12 +250,12 @@ OwnerKind Storage::owner_kind() const noexcept {
 }
 
 const OwnerRecord* Storage::owner_record() const noexcept {
-  return detail::cell_of(head_)->owner.load(std::memory_order_acquire);
+  return detail::cell_of(head_)->owner.record();
 }
 
 WeakStorage::~WeakStorage() {
   if (head_ != nullptr) {
-    detail::cell_of(head_)->unpin();
+    detail::storage_drop_weak(head_);
   }
 }
 
@@ -242,11 +263,12 @@ Storage WeakStorage::lock() const noexcept {
   if (head_ == nullptr) {
     return {};
   }
-  std::uint32_t count = head_->strong.load(std::memory_order_relaxed);
-  while (count != 0) {
+  using Head = detail::StorageHead;
+  std::uint64_t counts = head_->counts.load(std::memory_order_relaxed);
+  while (Head::strong_in(counts) != 0) {
     // Acquire: pairs with the release of earlier holders' writes through their handles.
-    if (head_->strong.compare_exchange_weak(count, count + 1, std::memory_order_acquire,
-                                            std::memory_order_relaxed)) {
+    if (head_->counts.compare_exchange_weak(counts, counts + Head::one_strong,
+                                            std::memory_order_acquire, std::memory_order_relaxed)) {
       return Storage(head_);
     }
   }

@@ -29,16 +29,13 @@ void for_each_owned(const Pool& pool, const OwnerRecord& record, Visit visit) {
       [](void* opaque, Cell* cell) {
         auto& c = *static_cast<Context*>(opaque);
         auto& storage = *static_cast<StorageCell*>(static_cast<StorageHead*>(cell));
-        if (c.error != nullptr || storage.owner.load(std::memory_order_relaxed) != c.record ||
-            !storage.pin()) {
+        if (c.error != nullptr || !storage.owner.pin(*c.record)) {
           return;
         }
-        if (storage.owner.load(std::memory_order_acquire) == c.record) {
-          try {
-            (*c.visit)(storage);
-          } catch (...) {
-            c.error = std::current_exception();
-          }
+        try {
+          (*c.visit)(storage);
+        } catch (...) {
+          c.error = std::current_exception();
         }
         storage.unpin();
       },
@@ -109,8 +106,7 @@ std::uint64_t adopt_stragglers(const Pool& pool, OwnerRecord& record) noexcept {
     impl.adopted_live.fetch_add(1, std::memory_order_relaxed);
     impl.adopted_bytes.fetch_add(bytes, std::memory_order_relaxed);
     cell.adopted.store(true, std::memory_order_release);
-    OwnerRecord* expected = &record;
-    if (cell.owner.compare_exchange_strong(expected, &runtime, std::memory_order_acq_rel)) {
+    if (cell.owner.transfer_from(record, runtime)) {
       record.subtract(bytes, thread);
       ++adopted;
       return;

@@ -24,8 +24,8 @@ inline constexpr Bytes cell_bytes{256};
 
 // [alloc.heap]: best fit over coalesced holes, lowest address among equals, growing last; slabs of
 // 16 KiB for sizes up to 4 KiB. Records live outside the blocks. The owner takes no lock; frees by
-// other threads are pushed on a list that the owner drains. A heap is owned, parked or, when its
-// pool has closed while blocks were alive, orphaned: the last free then destroys it.
+// other threads are pushed on a list that the owner drains. A heap is owned, parked or seized, or,
+// when its pool has closed while blocks were alive, orphaned: the last free then destroys it.
 class Heap final : public Resource {
  public:
   Heap(const Heap&) = delete;
@@ -37,6 +37,9 @@ class Heap final : public Resource {
   [[nodiscard]] Block try_allocate(Bytes bytes, Align align = default_align_cpu,
                                    Stream stream = {}) noexcept override;
   void deallocate(const Block& block) noexcept override;
+  // The same with the record alone: null is a refusal. For who keeps the record only.
+  [[nodiscard]] BlockRecord* take_block(Bytes bytes, Align align, Stream stream) noexcept;
+  void give_block(BlockRecord& block) noexcept;
   OutOfMemoryInfo explain(Bytes asked) const override;
   const char* name() const noexcept override;
 

@@ -88,7 +88,7 @@ class OpenOwner {
   CloseResult close();
   bool is_open() const noexcept { return open_; }
 
-  Owner owner() const noexcept;
+  Owner owner() const noexcept { return {*record_, generation_, saved_.owner.stream()}; }
   // The owner that encloses this iteration: its parent, or the runtime.
   Owner parent() const noexcept;
 

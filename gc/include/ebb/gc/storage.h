@@ -20,16 +20,25 @@ struct StorageCell;
 
 // The part of a storage that handles read inline. Type-stable: counts may be read at any time.
 struct StorageHead : Cell {
-  std::atomic<std::uint32_t> strong{0};
-  std::atomic<std::uint32_t> weak{0};  // all strong references together hold one
-  void* data = nullptr;                // written before the first handle exists
+  // Strong references below, weak ones above; all strong ones together hold one weak one. In one
+  // word, so that who finds only_one there knows that nobody else can change it: the last
+  // reference goes without a read-modify-write.
+  static constexpr std::uint64_t one_strong = 1;
+  static constexpr std::uint64_t one_weak = std::uint64_t{1} << 32;
+  static constexpr std::uint64_t only_one = one_weak | one_strong;
+  static constexpr std::uint32_t strong_in(std::uint64_t counts) noexcept {
+    return static_cast<std::uint32_t>(counts);
+  }
+
+  std::atomic<std::uint64_t> counts{0};
+  void* data = nullptr;  // written before the first handle exists
   Bytes bytes;
   Device device;
   bool read_only = false;
 };
 
 void storage_last_strong(StorageHead* head) noexcept;
-void storage_last_weak(StorageHead* head) noexcept;
+void storage_drop_weak(StorageHead* head) noexcept;
 
 }  // namespace detail
 
@@ -39,7 +48,7 @@ class Storage {
   constexpr Storage() noexcept = default;
   Storage(const Storage& other) noexcept : head_(other.head_) {
     if (head_ != nullptr) {
-      head_->strong.fetch_add(1, std::memory_order_relaxed);
+      head_->counts.fetch_add(detail::StorageHead::one_strong, std::memory_order_relaxed);
     }
   }
   Storage(Storage&& other) noexcept : head_(std::exchange(other.head_, nullptr)) {}
@@ -52,14 +61,17 @@ class Storage {
   ~Storage() { reset(); }
 
   // Returns uninitialised bytes charged to owner. Throws OutOfMemory.
-  static Storage make(Owner owner, Bytes bytes, Align align, const Birth& birth);
+  static Storage make(const Owner& owner, Bytes bytes, Align align, const Birth& birth);
   // Takes ownership of foreign memory; owner is charged bytes. On failure data is released.
-  static Storage wrap(Owner owner, DataPtr data, Bytes bytes, const Birth& birth);
+  static Storage wrap(const Owner& owner, DataPtr data, Bytes bytes, const Birth& birth);
 
   void reset() noexcept {
-    // Release pairs with the acquire below: what other holders did to the bytes is seen before
-    // they are released.
-    if (head_ != nullptr && head_->strong.fetch_sub(1, std::memory_order_acq_rel) == 1) {
+    using Head = detail::StorageHead;
+    // The release of other holders pairs with either acquire: what they did to the bytes is seen
+    // before these are released.
+    if (head_ != nullptr && (head_->counts.load(std::memory_order_acquire) == Head::only_one ||
+                             Head::strong_in(head_->counts.fetch_sub(
+                                 Head::one_strong, std::memory_order_acq_rel)) == 1)) {
       detail::storage_last_strong(head_);
     }
     head_ = nullptr;
@@ -71,7 +83,9 @@ class Storage {
   Device device() const noexcept { return head_->device; }
   bool read_only() const noexcept { return head_->read_only; }
   std::uint32_t use_count() const noexcept {
-    return head_ == nullptr ? 0 : head_->strong.load(std::memory_order_relaxed);
+    return head_ == nullptr
+               ? 0
+               : detail::StorageHead::strong_in(head_->counts.load(std::memory_order_relaxed));
   }
   bool is_same(const Storage& other) const noexcept { return head_ == other.head_; }
 
@@ -84,7 +98,7 @@ class Storage {
   void add_finalizer(void (*finalizer)(void* context) noexcept, void* context);
 
   // Moves the charge to owner: keep and adopt are built on it. Any thread. [gc.count]
-  void transfer(Owner owner) noexcept;
+  void transfer(const Owner& owner) noexcept;
   // Returns who is charged now: kind and, for tests, the record.
   OwnerKind owner_kind() const noexcept;
   const OwnerRecord* owner_record() const noexcept;
@@ -117,7 +131,7 @@ class WeakStorage {
  private:
   void retain() noexcept {
     if (head_ != nullptr) {
-      head_->weak.fetch_add(1, std::memory_order_relaxed);
+      head_->counts.fetch_add(detail::StorageHead::one_weak, std::memory_order_relaxed);
     }
   }
 
