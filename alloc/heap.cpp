@@ -50,7 +50,7 @@ bool Heap::is_free(Range range) const noexcept {
 }
 
 OutOfMemoryInfo Heap::explain(Bytes asked) const {
-  const MemoryStats now = stats();
+  const MemoryStats now = impl_->pool.stats_unless_closed(stats());
   OutOfMemoryInfo info;
   info.asked = asked;
   info.limit = impl_->pool.options.limit;

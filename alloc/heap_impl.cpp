@@ -8,7 +8,9 @@
 #include <ebb/alloc/check.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdlib>
+#include <thread>
 #include <utility>
 
 namespace ebb::inline v0 {
@@ -139,7 +141,7 @@ HeapRecord* Heap::Impl::take_range(std::size_t size, std::size_t align) noexcept
 // Growing comes last: first what other threads have freed, then slabs kept for later, then growth;
 // before a refusal idle pages here and in parked heaps are given back, which may make room in the
 // budget.
-HeapRecord* Heap::Impl::take_range_slowly(std::size_t size, std::size_t align) noexcept {
+HeapRecord* Heap::Impl::search_everywhere(std::size_t size, std::size_t align) noexcept {
   HeapRecord* record = nullptr;
   if (drain() && (record = space.take(size, align)) != nullptr) {
     return record;
@@ -156,6 +158,24 @@ HeapRecord* Heap::Impl::take_range_slowly(std::size_t size, std::size_t align) n
   }
   record = space.take(size, align);
   return record != nullptr ? record : space.take_growing(size, align);
+}
+
+// Polls instead of being woken: a free by another thread then costs nothing more for it.
+HeapRecord* Heap::Impl::take_range_slowly(std::size_t size, std::size_t align) noexcept {
+  using Clock = std::chrono::steady_clock;
+  constexpr auto step = std::chrono::microseconds(200);
+  HeapRecord* record = search_everywhere(size, align);
+  const std::chrono::milliseconds wait = pool.options.limit_wait;
+  if (record != nullptr || wait.count() == 0 || size > pool.budget.limit()) {
+    return record;
+  }
+  pool.request_trims();
+  const auto deadline = Clock::now() + wait;
+  while (record == nullptr && Clock::now() < deadline) {
+    std::this_thread::sleep_for(step);
+    record = search_everywhere(size, align);
+  }
+  return record;
 }
 
 HeapRecord* Heap::Impl::take_direct(std::size_t bytes, std::size_t align) noexcept {

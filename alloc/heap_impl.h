@@ -125,6 +125,7 @@ class Heap::Impl {
   detail::HeapRecord* take_slot(std::size_t size) noexcept;
   bool make_room(std::uint32_t size_class) noexcept;
   detail::HeapRecord* take_range(std::size_t size, std::size_t align) noexcept;
+  detail::HeapRecord* search_everywhere(std::size_t size, std::size_t align) noexcept;
   detail::HeapRecord* take_range_slowly(std::size_t size, std::size_t align) noexcept;
   detail::HeapRecord* take_direct(std::size_t bytes, std::size_t align) noexcept;
   void give_direct(detail::HeapRecord& record) noexcept;

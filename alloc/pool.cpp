@@ -134,17 +134,34 @@ MemoryStats PoolCore::stats() const noexcept {
   return sum;
 }
 
+MemoryStats PoolCore::stats_unless_closed(const MemoryStats& fallback) const noexcept {
+  const std::lock_guard lock(mutex_);
+  return closed_ ? fallback : stats();
+}
+
 std::size_t PoolCore::trim() noexcept {
   std::size_t bytes = trim_parked();
+  request_trims();
   for (Heap* heap = heaps_.load(std::memory_order_acquire); heap != nullptr;
        heap = heap->impl_->next_heap) {
     if (heap->is_mine()) {
       bytes += heap->trim().count();
-    } else {
-      heap->impl_->trim_wanted.store(true, std::memory_order_relaxed);
     }
   }
   return bytes;
+}
+
+void PoolCore::request_trims() noexcept {
+  const std::lock_guard lock(mutex_);
+  if (closed_) {
+    return;
+  }
+  for (Heap* heap = heaps_.load(std::memory_order_acquire); heap != nullptr;
+       heap = heap->impl_->next_heap) {
+    if (!heap->is_mine()) {
+      heap->impl_->trim_wanted.store(true, std::memory_order_relaxed);
+    }
+  }
 }
 
 std::size_t PoolCore::trim_parked() noexcept {

@@ -27,8 +27,12 @@ class PoolCore {
   static bool owns(const PoolCore* core, const Heap& heap) noexcept;
 
   MemoryStats stats() const noexcept;
+  // The same, or fallback once the pool has closed: for a heap that lives on.
+  MemoryStats stats_unless_closed(const MemoryStats& fallback) const noexcept;
   // Trims parked heaps and those of the calling thread; asks the owners of all others to.
   std::size_t trim() noexcept;
+  // Asks the owners of other heaps to trim when they next come by.
+  void request_trims() noexcept;
   // Trims parked heaps.
   std::size_t trim_parked() noexcept;
   void for_each_cell(void (*visit)(void* context, Cell* cell), void* context) const;

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Anonymous pages of the operating system. Stateless, so one for the process; any thread.
+// Anonymous pages of the operating system. Stateless, so two for the process; any thread.
+#include "file_pages.h"
+
 #include <ebb/alloc/source.h>
 
+#include <new>
+
 #include <sys/mman.h>
-#include <unistd.h>
 
 namespace ebb::inline v0 {
 
@@ -11,6 +14,9 @@ namespace {
 
 class SystemSource final : public Source {
  public:
+  // advice: MADV_HUGEPAGE or MADV_NOHUGEPAGE.
+  SystemSource(int advice, const char* name) noexcept : advice_(advice), name_(name) {}
+
   // MAP_NORESERVE: address space is not charged before pages are touched, so that reserving much
   // more than is used works under the default overcommit rule.
   Range reserve(Bytes bytes) noexcept override {
@@ -19,6 +25,8 @@ class SystemSource final : public Source {
     if (begin == MAP_FAILED) {
       return {};
     }
+    // A refusal means a kernel without huge pages.
+    static_cast<void>(::madvise(begin, bytes.count(), advice_));
     return {static_cast<std::byte*>(begin), bytes};
   }
   void release(Range range) noexcept override { ::munmap(range.begin, range.bytes.count()); }
@@ -27,20 +35,31 @@ class SystemSource final : public Source {
     ::madvise(range.begin, range.bytes.count(), MADV_DONTNEED);
   }
 
-  Bytes page_size() const noexcept override {
-    return Bytes{static_cast<std::size_t>(::sysconf(_SC_PAGESIZE))};
-  }
+  Bytes page_size() const noexcept override { return Bytes{detail::system_page_bytes()}; }
   Device device() const noexcept override { return cpu; }
-  const char* name() const noexcept override { return "system"; }
+  const char* name() const noexcept override { return name_; }
+
+ private:
+  int advice_;
+  const char* name_;
 };
+
+// Never destroyed: blocks may outlive static destructors.
+template <int advice>
+Source& immortal(const char* name) noexcept {
+  alignas(SystemSource) static std::byte storage[sizeof(SystemSource)];
+  static Source* const source = new (storage) SystemSource(advice, name);
+  return *source;
+}
 
 }  // namespace
 
 Source& system_source() noexcept {
-  // Never destroyed: blocks may outlive static destructors.
-  alignas(SystemSource) static std::byte storage[sizeof(SystemSource)];
-  static Source* const source = new (storage) SystemSource;
-  return *source;
+  return immortal<MADV_NOHUGEPAGE>("system");
+}
+
+Source& huge_page_source() noexcept {
+  return immortal<MADV_HUGEPAGE>("huge pages");
 }
 
 }  // namespace ebb::inline v0

@@ -121,13 +121,14 @@ void Domain::log(LogLevel level, std::string_view text) const noexcept {
                text.data());
 }
 
-Pool Domain::make_pool(std::string name, Bytes limit) const {
+Pool Domain::make_pool(std::string name, Bytes limit, std::chrono::milliseconds limit_wait) const {
   Source& source = impl_->options.source != nullptr ? *impl_->options.source : system_source();
   return Pool(source, PoolOptions{.name = std::move(name),
                                   .limit = limit,
                                   .bypass = impl_->options.bypass,
                                   .construct_cell = detail::StorageCell::construct,
-                                  .keep_alive = impl_->domain.shared_from_this()});
+                                  .keep_alive = impl_->domain.shared_from_this(),
+                                  .limit_wait = limit_wait});
 }
 
 Owner Domain::open_loader_owner(Pool& pool) {

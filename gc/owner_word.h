@@ -22,10 +22,10 @@ class OwnerWord {
   // Release: whoever finds the record sees the fields that were written before.
   void set(OwnerRecord& record) noexcept { word_.store(number(record), std::memory_order_release); }
 
-  // Adds a pin if the storage is charged to wanted.
-  bool pin(const OwnerRecord& wanted) noexcept {
+  // Adds a pin if the storage is alive and, unless wanted is null, charged to wanted.
+  bool pin(const OwnerRecord* wanted) noexcept {
     std::uintptr_t word = word_.load(std::memory_order_relaxed);
-    while (record_in(word) == &wanted) {
+    while (record_in(word) != nullptr && (wanted == nullptr || record_in(word) == wanted)) {
       // All pins taken: the other scans are short, and the storage may die meanwhile.
       const bool room = (word & pins) != pins;
       if (room && word_.compare_exchange_weak(word, word + 1, std::memory_order_acquire,

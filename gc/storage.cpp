@@ -3,6 +3,7 @@
 #include "domain_impl.h"
 #include "slot.h"
 #include "storage_cell.h"
+#include "stragglers.h"
 
 #include <ebb/alloc/error.h>
 #include <ebb/gc/storage.h>
@@ -103,6 +104,13 @@ class Charge {
   std::uint64_t thread_;
 };
 
+[[noreturn, gnu::cold]] void fail_for_memory(const char* function, const OwnerRecord& record,
+                                             const Heap& heap, Bytes asked) {
+  OutOfMemoryInfo info = heap.explain(asked);
+  info.holders = describe_holders(*record.pool);
+  throw OutOfMemory(function, std::move(info));
+}
+
 void note_unowned(const OwnerRecord& record) noexcept {
   if (!slot().owner) {
     record.domain->impl().storages_unowned.fetch_add(1, std::memory_order_relaxed);
@@ -184,12 +192,12 @@ Storage Storage::make(const Owner& owner, Bytes bytes, Align align, const Birth&
   Heap& heap = lease.heap();
   auto* const cell = static_cast<detail::StorageCell*>(static_cast<void*>(heap.take_cell()));
   if (cell == nullptr) {
-    throw OutOfMemory("Storage::make", heap.explain(cell_bytes));
+    detail::fail_for_memory("Storage::make", charge.record(), heap, cell_bytes);
   }
   BlockRecord* const block = heap.take_block(bytes, align, owner.stream());
   if (block == nullptr) {
     heap.give_cell(cell);
-    throw OutOfMemory("Storage::make", heap.explain(bytes));
+    detail::fail_for_memory("Storage::make", charge.record(), heap, bytes);
   }
   detail::note_unowned(charge.record());
   detail::publish(*cell, heap, own_block(block->block()), bytes, birth, charge);
@@ -203,7 +211,7 @@ Storage Storage::wrap(const Owner& owner, DataPtr data, Bytes bytes, const Birth
   auto* const cell =
       static_cast<detail::StorageCell*>(static_cast<void*>(lease.heap().take_cell()));
   if (cell == nullptr) {
-    throw OutOfMemory("Storage::wrap", lease.heap().explain(cell_bytes));
+    detail::fail_for_memory("Storage::wrap", charge.record(), lease.heap(), cell_bytes);
   }
   detail::note_unowned(charge.record());
   detail::publish(*cell, lease.heap(), std::move(data), bytes, birth, charge);

@@ -10,26 +10,25 @@
 #include <array>
 #include <exception>
 #include <string_view>
+#include <utility>
 
 namespace ebb::inline v0::detail {
 namespace {
 
-// Calls visit(cell) for each live storage charged to record; the cell is pinned meanwhile.
+// Calls visit(cell) for each live storage of the pool, or of those charged to record if that is not
+// null; the cell is pinned meanwhile.
 template <class Visit>
-void for_each_owned(const Pool& pool, const OwnerRecord& record, Visit visit) {
-  if (record.domain->impl().ended.load(std::memory_order_acquire)) {
-    return;  // the runtime is gone, and so is the list of its heaps
-  }
+void for_each_live(const Pool& pool, const OwnerRecord* record, Visit visit) {
   struct Context {
     const OwnerRecord* record;
     Visit* visit;
     std::exception_ptr error;  // no exception crosses the pool's walk
-  } context{&record, &visit, nullptr};
+  } context{record, &visit, nullptr};
   pool.for_each_cell(
       [](void* opaque, Cell* cell) {
         auto& c = *static_cast<Context*>(opaque);
         auto& storage = *static_cast<StorageCell*>(static_cast<StorageHead*>(cell));
-        if (c.error != nullptr || !storage.owner.pin(*c.record)) {
+        if (c.error != nullptr || !storage.owner.pin(c.record)) {
           return;
         }
         try {
@@ -42,6 +41,14 @@ void for_each_owned(const Pool& pool, const OwnerRecord& record, Visit visit) {
       &context);
   if (context.error != nullptr) {
     std::rethrow_exception(context.error);
+  }
+}
+
+// The same for one owner. Once the runtime is gone, so is the list of its heaps.
+template <class Visit>
+void for_each_owned(const Pool& pool, const OwnerRecord& record, Visit visit) {
+  if (!record.domain->impl().ended.load(std::memory_order_acquire)) {
+    for_each_live(pool, &record, visit);
   }
 }
 
@@ -73,25 +80,62 @@ StragglerPlace first_of_place(const StorageCell& cell) {
   return place;
 }
 
-}  // namespace
+// "  train.cpp:12  3 x f32[64] cpu, 768 B, named "loss""
+std::string describe_place(const StragglerPlace& p) {
+  std::string text = "  " + std::string(p.place.file) + ":" + std::to_string(p.place.line) + "  ";
+  text += p.count == 1 ? "" : std::to_string(p.count) + " x ";
+  text += p.what.empty() ? "storage" : p.what;
+  text += ", " + to_string(p.bytes);
+  text += p.name.empty() ? "" : ", named \"" + p.name + "\"";
+  return text;
+}
 
-std::vector<StragglerPlace> find_stragglers(const Pool& pool, const OwnerRecord& record) {
-  std::vector<StragglerPlace> places;
-  for_each_owned(pool, record, [&](const StorageCell& cell) {
-    auto found = std::find_if(places.begin(), places.end(), [&](const StragglerPlace& p) {
+// Storages by place; the most bytes first once sorted.
+class Places {
+ public:
+  void add(const StorageCell& cell) {
+    auto found = std::find_if(places_.begin(), places_.end(), [&](const StragglerPlace& p) {
       return same_place(p.place, cell.birth.place);
     });
-    if (found == places.end()) {
-      places.push_back(first_of_place(cell));
-      found = std::prev(places.end());
+    if (found == places_.end()) {
+      places_.push_back(first_of_place(cell));
+      found = std::prev(places_.end());
     }
     ++found->count;
     found->bytes += cell.bytes;
-  });
-  std::sort(places.begin(), places.end(), [](const StragglerPlace& a, const StragglerPlace& b) {
-    return a.bytes != b.bytes ? a.bytes > b.bytes : a.sequence < b.sequence;
-  });
-  return places;
+  }
+  std::vector<StragglerPlace> sorted() {
+    std::sort(places_.begin(), places_.end(), [](const auto& a, const auto& b) {
+      return a.bytes != b.bytes ? a.bytes > b.bytes : a.sequence < b.sequence;
+    });
+    return std::move(places_);
+  }
+
+ private:
+  std::vector<StragglerPlace> places_;
+};
+
+}  // namespace
+
+std::vector<StragglerPlace> find_stragglers(const Pool& pool, const OwnerRecord& record) {
+  Places places;
+  for_each_owned(pool, record, [&](const StorageCell& cell) { places.add(cell); });
+  return places.sorted();
+}
+
+std::string describe_holders(const Pool& pool) {
+  constexpr std::size_t shown = 5;
+  Places places;
+  for_each_live(pool, nullptr, [&](const StorageCell& cell) { places.add(cell); });
+  std::string text;
+  std::size_t line = 0;
+  for (const StragglerPlace& p : places.sorted()) {
+    if (line++ == shown) {
+      break;
+    }
+    text += (text.empty() ? "" : "\n") + describe_place(p);
+  }
+  return text;
 }
 
 std::uint64_t adopt_stragglers(const Pool& pool, OwnerRecord& record) noexcept {
@@ -124,11 +168,7 @@ void append_places(std::string& text, const std::vector<StragglerPlace>& places)
   constexpr std::size_t shown = 20;
   for (std::size_t i = 0; i < std::min(places.size(), shown); ++i) {
     const StragglerPlace& p = places[i];
-    text += "\n  " + std::string(p.place.file) + ":" + std::to_string(p.place.line) + "  ";
-    text += p.count == 1 ? "" : std::to_string(p.count) + " x ";
-    text += p.what.empty() ? "storage" : p.what;
-    text += ", " + to_string(p.bytes);
-    text += p.name.empty() ? "" : ", named \"" + p.name + "\"";
+    text += "\n" + describe_place(p);
     text += p.phase.empty() ? "" : ", made in phase \"" + p.phase + "\"";
     text += ", number " + std::to_string(p.sequence) + " of its iteration, made by thread " +
             std::to_string(p.thread);

@@ -56,7 +56,8 @@ Loader::Core::Core(Runtime& rt, AnyDataset its_data, const LoaderOptions& its_op
       layout_(data.schema(), slot_samples(options, data.size())),
       ahead_(std::max(options.depth, options.workers)),
       birth_{at, birth_note(DType::u8, {static_cast<std::int64_t>(layout_.slot_bytes)}, cpu)},
-      pool_(domain_->make_pool("loader " + data.name(), Bytes{0})),
+      pool_(
+          domain_->make_pool("loader " + data.name(), options.memory_limit, options.deadline / 4)),
       owner_(domain_->open_loader_owner(pool_)),
       mine_(owner_),
       order_(options.shuffle ? OrderKind::shuffled : OrderKind::sequential, data.size(),

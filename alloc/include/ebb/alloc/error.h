@@ -11,7 +11,8 @@
 
 namespace ebb::inline v0 {
 
-// What a resource knew when it had to refuse. Sizes in bytes; limit 0 means "no limit".
+// What a resource knew when it had to refuse. Sizes in bytes; limit 0 means "no limit". For a heap
+// live and cached are those of its whole pool, largest_hole is its own.
 struct OutOfMemoryInfo {
   Bytes asked;
   Bytes limit;

@@ -5,6 +5,7 @@
 
 #include <ebb/alloc/heap.h>
 
+#include <chrono>
 #include <memory>
 #include <string>
 
@@ -21,6 +22,9 @@ struct PoolOptions {
   std::shared_ptr<void> keep_alive = nullptr;
   // Where records and cells get their pages; null means the system source. Must be host memory.
   Source* records = nullptr;
+  // How long a request that the limit refuses waits for others to free something, before it is
+  // refused: back-pressure for threads that run ahead. 0: not at all.
+  std::chrono::milliseconds limit_wait{0};
 };
 
 // Destroying a pool destroys its idle heaps; a heap with live blocks, or owned by a thread, lives

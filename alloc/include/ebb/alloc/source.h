@@ -45,7 +45,13 @@ class Source {
 };
 
 // Returns the source of anonymous pages of the operating system, one for the whole process; it
-// has no state. Pages are committed by touching them, so commit is no system call.
+// has no state. Pages are committed by touching them, so commit is no system call, and a page lies
+// on the node of the thread that touches it first: the heap's owner. Never huge pages, whatever the
+// system's default: a heap that touches one byte of one would hold 2 MiB.
 Source& system_source() noexcept;
+
+// The same with huge pages where the system has them: for large and long-lived memory. The first
+// touch of each 2 MiB takes long, and what is reserved counts small pages.
+Source& huge_page_source() noexcept;
 
 }  // namespace ebb::inline v0

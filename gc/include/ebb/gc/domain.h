@@ -47,7 +47,8 @@ class Domain : public std::enable_shared_from_this<Domain> {
   void log(LogLevel level, std::string_view text) const noexcept;
 
   // Returns a pool whose storages keep this domain alive: a loader's own memory.
-  Pool make_pool(std::string name, Bytes limit) const;
+  Pool make_pool(std::string name, Bytes limit,
+                 std::chrono::milliseconds limit_wait = std::chrono::milliseconds{0}) const;
   // Returns an owner that charges to pool, and no iteration waits for. It is closed by
   // close_loader_owner, before pool is destroyed; what is made later is charged to the runtime.
   Owner open_loader_owner(Pool& pool);

@@ -26,6 +26,9 @@ struct LoaderOptions {
   bool drop_last = false;        // leave out a smaller last batch
   Milliseconds deadline{30000};  // how long next() waits for a batch; then it throws
   unsigned leases = 2;           // batches that the consumer may hold at once, in any case
+  // Of the loader's pool: slots and the workers' scratch; 0: none. Scratch that the limit refuses
+  // waits a quarter of the deadline for other workers to give theirs back, then the sample fails.
+  Bytes memory_limit{0};
 };
 
 // Where a run stands: what a checkpoint stores. The rest says which run it is, so that restore can

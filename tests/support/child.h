@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs a piece of a test in a forked child, for what ends a process or limits it. Call while the
+// test has one thread only.
+#pragma once
+
+#include <cstdio>
+#include <cstdlib>
+#include <functional>
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+namespace ebb::test {
+
+// Returns the child's wait status. What body returns is the exit status, through std::exit, so that
+// static objects are destroyed and sanitizers look at what is left.
+inline int run_in_child(const std::function<int()>& body) {
+  std::fflush(nullptr);  // else the child writes what the parent has buffered as well
+  const pid_t child = ::fork();
+  if (child == 0) {
+    std::exit(body());  // NOLINT(concurrency-mt-unsafe): the child has one thread
+  }
+  int status = -1;
+  ::waitpid(child, &status, 0);
+  return status;
+}
+
+inline bool exited_with_0(int status) {
+  return WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+// Whether address space can be limited and signals seen: sanitizers reserve terabytes and catch
+// signals themselves.
+constexpr bool is_sanitized() {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  return true;
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+  return true;
+#else
+  return false;
+#endif
+#else
+  return false;
+#endif
+}
+
+}  // namespace ebb::test
