@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+// A limit counts exactly what was asked for, among threads too. [alloc.adaptor]
+#include "heap_fixture.h"
+
+#include <ebb/alloc/fault.h>
+#include <ebb/alloc/limit.h>
+
+#include <algorithm>
+#include <atomic>
+#include <limits>
+#include <thread>
+#include <vector>
+
+using ebb::Block;
+using ebb::Bytes;
+using ebb::Limit;
+using ebb::test::OwnHeap;
+
+TEST_CASE("limit: the last byte is granted, one more is refused") {
+  OwnHeap own;
+  Limit limit(own.heap, Bytes{1000});
+  const Block first = limit.allocate(Bytes{600});
+  const Block second = limit.allocate(Bytes{400});
+  CHECK(limit.live() == Bytes{1000});
+  CHECK_FALSE(limit.try_allocate(Bytes{1}));
+  const Block nothing = limit.try_allocate(Bytes{0});
+  CHECK(nothing);
+  limit.deallocate(nothing);
+  limit.deallocate(first);
+  CHECK(limit.live() == Bytes{400});
+  const Block third = limit.allocate(Bytes{600});
+  limit.deallocate(second);
+  limit.deallocate(third);
+  CHECK(limit.live() == Bytes{0});
+}
+
+TEST_CASE("limit: a refused request changes no figure") {
+  OwnHeap own;
+  ebb::Fault fault(own.heap, {.at = 2});
+  Limit limit(fault, Bytes{1000});
+  const Block block = limit.allocate(Bytes{100});
+  const auto before = own.heap.stats();
+  CHECK_FALSE(limit.try_allocate(Bytes{100}));  // by what is below
+  CHECK_FALSE(limit.try_allocate(Bytes{901}));
+  CHECK_FALSE(limit.try_allocate(Bytes{std::numeric_limits<std::size_t>::max()}));
+  CHECK(limit.live() == Bytes{100});
+  CHECK(own.heap.stats().allocations == before.allocations);
+  limit.deallocate(block);
+}
+
+TEST_CASE("limit: the exception says the limit, what is live and who refused") {
+  OwnHeap own({.name = "kitchen"});
+  Limit limit(own.heap, Bytes{1000});
+  const Block block = limit.allocate(Bytes{600});
+  try {
+    limit.deallocate(limit.allocate(Bytes{500}));
+    FAIL("the limit was not kept");
+  } catch (const ebb::OutOfMemory& error) {
+    CHECK(error.info().asked == Bytes{500});
+    CHECK(error.info().limit == Bytes{1000});
+    CHECK(error.info().live == Bytes{600});
+    CHECK(error.info().largest_hole <= Bytes{400});
+    CHECK(error.info().resource == "limit(kitchen)");
+  }
+  limit.deallocate(block);
+  limit.deallocate(limit.allocate(Bytes{500}));
+}
+
+TEST_CASE("limit: a heap's own refusal is told with the heap's figures") {
+  OwnHeap own({.name = "small", .limit = Bytes{1 << 20}});
+  Limit limit(own.heap, Bytes{1 << 30});
+  try {
+    limit.deallocate(limit.allocate(Bytes{16 << 20}));
+    FAIL("the heap's limit was not kept");
+  } catch (const ebb::OutOfMemory& error) {
+    CHECK(error.info().limit == Bytes{1 << 20});
+    CHECK(error.info().resource == "limit(small)");
+  }
+}
+
+TEST_CASE("limit: zero means none, and a new limit holds from then on") {
+  OwnHeap own;
+  Limit limit(own.heap, Bytes{0});
+  const Block block = limit.allocate(Bytes{5000});
+  limit.set_limit(Bytes{1000});
+  CHECK_FALSE(limit.try_allocate(Bytes{1}));
+  limit.deallocate(block);
+  limit.deallocate(limit.allocate(Bytes{1000}));
+}
+
+TEST_CASE("limit: threads never exceed it together") {
+  constexpr std::size_t threads = 4;
+  constexpr std::size_t most = 64 * 1024;
+  OwnHeap first;
+  // Each thread has a heap; the limit is shared by stacking all on one counter of the test.
+  Limit limit(first.heap, Bytes{most});
+  std::atomic<std::size_t> live_peak{0};
+  std::vector<Block> blocks;
+  while (const Block block = limit.try_allocate(Bytes{1000})) {
+    blocks.push_back(block);
+  }
+  CHECK(blocks.size() == most / 1000);
+  {
+    std::vector<std::jthread> crew;
+    for (std::size_t t = 0; t < threads; ++t) {
+      crew.emplace_back([&, t] {
+        for (std::size_t i = t; i < blocks.size(); i += threads) {
+          live_peak = std::max(live_peak.load(), limit.live().count());
+          limit.deallocate(blocks[i]);
+        }
+      });
+    }
+  }
+  CHECK(live_peak.load() <= most);
+  CHECK(limit.live() == Bytes{0});
+  limit.deallocate(limit.allocate(Bytes{most}));
+}
