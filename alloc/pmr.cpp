@@ -28,13 +28,15 @@ std::size_t front_bytes(Align align) noexcept {
   return std::max(align.value(), record_room);
 }
 
-// What the upstream is asked for a block.
-std::size_t whole_bytes(Bytes bytes, Align align) noexcept {
-  return front_bytes(align) + bytes.count();
-}
-
 std::size_t whole_align(Align align) noexcept {
   return std::max(align.value(), alignof(BlockRecord));
+}
+
+// What the upstream is asked for a block: a multiple of the alignment, since the pools of libstdc++
+// 12 keep the alignment of such sizes only.
+std::size_t whole_bytes(Bytes bytes, Align align) noexcept {
+  const std::size_t bytes_needed = front_bytes(align) + bytes.count();
+  return (bytes_needed + whole_align(align) - 1) & ~(whole_align(align) - 1);
 }
 
 }  // namespace

@@ -161,13 +161,13 @@ class Stack {
   std::vector<Guard*> guards_;
 };
 
-// No layer, each alone, each ordered pair, and all at once in two orders.
-inline std::vector<std::vector<Layer>> stacks_all() {
+// No layer, each alone, each ordered pair where pairs are wanted, and all at once in two orders.
+inline std::vector<std::vector<Layer>> stacks_all(bool pairs = true) {
   std::vector<std::vector<Layer>> stacks{{}};
   for (const Layer inner : layers_all) {
     stacks.push_back({inner});
-    for (const Layer outer : layers_all) {
-      stacks.push_back({inner, outer});
+    for (std::size_t i = 0; pairs && i < layers_all.size(); ++i) {
+      stacks.push_back({inner, layers_all[i]});
     }
   }
   stacks.emplace_back(layers_all.begin(), layers_all.end());
