@@ -5,6 +5,7 @@
 
 #include "support/malloc_interposer.h"
 
+#include <initializer_list>
 #include <limits>
 #include <random>
 #include <set>
@@ -22,6 +23,8 @@ using ebb::test::holds;
 using ebb::test::Stack;
 
 namespace {
+
+using Sizes = std::initializer_list<std::size_t>;
 
 constexpr std::size_t size_max = std::numeric_limits<std::size_t>::max();
 
@@ -49,8 +52,8 @@ void take(Resource& resource, std::vector<Block>& blocks, std::size_t size, std:
 const std::vector<std::size_t>& edge_sizes() {
   static const std::vector<std::size_t> sizes = [] {
     std::vector<std::size_t> all;
-    for (const std::size_t edge : {64, 128, 1024, 4096, 8192, 16384}) {
-      for (const std::size_t around : {0, 32, 96, 128}) {
+    for (const std::size_t edge : Sizes{64, 128, 1024, 4096, 8192, 16384}) {
+      for (const std::size_t around : Sizes{0, 32, 96, 128}) {
         const std::size_t middle = edge > around ? edge - around : 1;
         all.insert(all.end(), {middle - 1, middle, middle + 1});
       }
@@ -143,9 +146,9 @@ TEST_CASE_TEMPLATE("conformance: what cannot be had is refused and changes nothi
   for_each_stack<Base>([](Base& base, Stack& stack) {
     std::vector<Block> blocks;
     take(stack.top(), blocks, 100, 64);
-    for (const std::size_t size : {size_max, size_max - 31, size_max - 63, size_max - 64,
-                                   size_max / 2, std::size_t{1} << 47}) {
-      for (const std::size_t align : {1, 64, 65536}) {
+    for (const std::size_t size : Sizes{size_max, size_max - 31, size_max - 63, size_max - 64,
+                                        size_max / 2, std::size_t{1} << 47}) {
+      for (const std::size_t align : Sizes{1, 64, 65536}) {
         CHECK_FALSE(stack.top().try_allocate(Bytes{size}, Align{align}));
       }
     }

@@ -6,6 +6,7 @@
 #include <ebb/alloc/guard.h>
 #include <ebb/alloc/stats_adaptor.h>
 
+#include <initializer_list>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -18,6 +19,8 @@ using ebb::GuardReport;
 using ebb::test::OwnHeap;
 
 namespace {
+
+using Sizes = std::initializer_list<std::size_t>;
 
 struct Reports {
   std::vector<GuardReport> all;
@@ -50,8 +53,8 @@ unsigned char* bytes_of(const Block& block) {
 
 TEST_CASE("guard: fresh bytes are filled, and a sound block is not reported") {
   Guarded g;
-  for (const std::size_t align : {1, 8, 64, 4096, 65536}) {
-    for (const std::size_t size : {0, 1, 31, 64, 5000}) {
+  for (const std::size_t align : Sizes{1, 8, 64, 4096, 65536}) {
+    for (const std::size_t size : Sizes{0, 1, 31, 64, 5000}) {
       const Block block = g.guard.allocate(Bytes{size}, ebb::Align{align});
       CHECK(reinterpret_cast<std::uintptr_t>(block.data) % align == 0);
       CHECK(block.bytes == Bytes{size});

@@ -7,6 +7,7 @@
 #include <ebb/alloc/pmr.h>
 
 #include <cstring>
+#include <initializer_list>
 #include <limits>
 #include <memory>
 #include <memory_resource>
@@ -20,6 +21,7 @@ using ebb::Bytes;
 using ebb::FromPmr;
 using ebb::PmrResource;
 using ebb::test::OwnHeap;
+using Sizes = std::initializer_list<std::size_t>;
 
 TEST_CASE("pmr: standard containers live in a heap and leave nothing") {
   OwnHeap own;
@@ -47,7 +49,7 @@ TEST_CASE("pmr: bytes are aligned as asked, whatever the alignment") {
   OwnHeap own;
   PmrResource memory(own.heap);
   for (std::size_t align = 1; align <= 65536; align *= 2) {
-    for (const std::size_t size : {0, 1, 100, 4097}) {
+    for (const std::size_t size : Sizes{0, 1, 100, 4097}) {
       void* data = memory.allocate(size, align);
       CHECK(reinterpret_cast<std::uintptr_t>(data) % align == 0);
       std::memset(data, 7, size);

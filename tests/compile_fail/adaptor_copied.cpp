@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// An adaptor holds on to its upstream, so a temporary's copy cannot be meant: no copies.
-// [alloc.adaptor] expect: (use of deleted function|call to (deleted|implicitly-deleted))
+// What an adaptor handed out comes back to it by its address: no copies, no moves. [alloc.adaptor]
+// expect: (use of deleted function|call to (deleted|implicitly-deleted))
 #include <ebb/alloc/limit.h>
 
 void wrap(ebb::Resource& heap) {
