@@ -39,6 +39,7 @@ struct HeapBase {
     own.heap.drain();
     return own.heap.stats().blocks_live;
   }
+  Bytes bytes_live() const { return own.heap.stats().live; }
 };
 
 struct BypassBase {
@@ -50,6 +51,7 @@ struct BypassBase {
     own.heap.drain();
     return own.heap.stats().blocks_live;
   }
+  Bytes bytes_live() const { return own.heap.stats().live; }
 };
 
 struct PmrBase {
@@ -58,6 +60,7 @@ struct PmrBase {
 
   Resource& resource() { return from; }
   std::uint64_t blocks_live() const { return from.blocks_live(); }
+  Bytes bytes_live() const { return from.live(); }
 };
 
 // Both bridges: blocks from a memory_resource, which takes its memory from a heap. The standard's
@@ -71,6 +74,7 @@ struct PmrOverHeapBase {
 
   Resource& resource() { return from; }
   std::uint64_t blocks_live() const { return from.blocks_live(); }
+  Bytes bytes_live() const { return from.live(); }
 };
 
 #define EBB_TEST_BASES \
@@ -188,6 +192,7 @@ void for_each_stack(Body body) {
     body(base, stack);
     stack.settle();
     CHECK(base.blocks_live() == 0);
+    CHECK(base.bytes_live() == Bytes{0});
   }
 }
 
