@@ -43,7 +43,9 @@ struct GuardOptions {
 // Puts canaries before and after each block, fills its bytes when it is handed out and when it is
 // given back, and checks both. For host memory: blocks of streams of other devices pass through.
 // After a report about a block's bytes the block is released as usual; one that was freed twice or
-// is foreign is left alone. A request that the upstream refuses empties the quarantine first.
+// is foreign is left alone. A second free is found for certain while the block is in quarantine;
+// after that as long as its record is there and not used again, which of heaps it mostly is. A
+// request that the upstream refuses empties the quarantine first.
 class Guard final : public Resource {
  public:
   static constexpr std::size_t quarantine_max = 64;
