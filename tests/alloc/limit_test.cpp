@@ -97,8 +97,10 @@ TEST_CASE("limit: threads never exceed it together") {
   std::atomic<std::size_t> granted{0};
   std::atomic<std::size_t> granted_peak{0};
   std::atomic<std::uint64_t> refused{0};
+  const std::uint64_t rounds = ebb::test::stress(2000);
   const auto work = [&] {
-    for (std::uint64_t i = 0; i < ebb::test::stress(2000); ++i) {
+    // On until two have met, for a while.
+    for (std::uint64_t i = 0; i < rounds || (refused == 0 && i < rounds + 1000000); ++i) {
       const Block block = limit.try_allocate(Bytes{1000});
       if (!block) {
         ++refused;
