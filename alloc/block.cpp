@@ -7,9 +7,9 @@ namespace ebb::inline v0 {
 
 namespace {
 
-void release_block(void* context, void* /*data*/) noexcept {
+void release_block(void* context, void* data) noexcept {
   auto* record = static_cast<BlockRecord*>(context);
-  record->top->deallocate(record->block());
+  record->top->deallocate(record->block(data));
 }
 
 }  // namespace

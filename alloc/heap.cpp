@@ -20,7 +20,7 @@ Heap::~Heap() = default;
 
 Block Heap::try_allocate(Bytes bytes, Align align, Stream stream) noexcept {
   BlockRecord* record = take_block(bytes, align, stream);
-  return record != nullptr ? record->block() : Block{};
+  return record != nullptr ? record->block(record->data) : Block{};
 }
 
 void Heap::deallocate(const Block& block) noexcept {
@@ -41,7 +41,7 @@ Block Heap::try_allocate_at(void* address, Bytes bytes) noexcept {
   }
   impl_->hand_out(*record, record->begin(), size, bytes, Align{granule},
                   Stream{impl_->pool.source.device(), 0});
-  return record->block();
+  return record->block(record->data);
 }
 
 bool Heap::is_free(Range range) const noexcept {

@@ -200,7 +200,7 @@ Storage Storage::make(const Owner& owner, Bytes bytes, Align align, const Birth&
     detail::fail_for_memory("Storage::make", charge.record(), heap, bytes);
   }
   detail::note_unowned(charge.record());
-  detail::publish(*cell, heap, own_block(block->block()), bytes, birth, charge);
+  detail::publish(*cell, heap, own_block(block->block(block->data)), bytes, birth, charge);
   charge.commit();
   return Storage(cell);
 }

@@ -251,7 +251,7 @@ TEST_CASE("heap: the stream of a block is kept") {
   const Block block = own.heap.allocate(Bytes{64}, ebb::default_align_cpu, stream);
   CHECK(block.stream == stream);
   CHECK(block.record->stream == stream);
-  CHECK(block.record->block().data == block.data);
+  CHECK(block.record->data == block.data);
   own.heap.deallocate(block);
 }
 

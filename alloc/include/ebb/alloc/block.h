@@ -27,16 +27,20 @@ struct Block {
 };
 
 // The part of a block's record that every resource shares. Resources derive their own record from
-// it. Owned by the resource that made it; written by the block's holder only.
+// it. Owned by the resource that made it; of a live block, top and bytes are the view of the
+// outermost resource, and written by whoever holds the block: an adaptor puts its own there when it
+// hands the block out, and its upstream's before it gives the block down. data and note are the
+// making resource's own, so that it may read them at any time.
 struct BlockRecord {
-  void* data = nullptr;
+  void* data = nullptr;  // where the making resource put the range; a block may begin further up
   Bytes bytes;
   Align align = default_align_cpu;
   Stream stream;
-  std::uint32_t note = 0;   // the making resource's own
-  Resource* top = nullptr;  // the resource that the block is given back to
+  std::uint32_t note = 0;
+  Resource* top = nullptr;  // the resource that the block is given back to; null once it is
 
-  Block block() { return {data, bytes, align, stream, this}; }
+  // The block as the outermost resource handed it out; at is where it did.
+  Block block(void* at) { return {at, bytes, align, stream, this}; }
 };
 
 namespace detail {

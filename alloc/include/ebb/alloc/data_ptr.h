@@ -17,9 +17,17 @@ struct PtrOps {
   const char* name;
 };
 
+namespace detail {
+// What a pointer that was moved from has in place of its operations.
+inline constexpr PtrOps moved_from_ops{nullptr, "moved from"};
+// Prints which function was called on such a pointer, and aborts: always, at every level of checks.
+[[noreturn]] void used_after_move(const char* function) noexcept;
+}  // namespace detail
+
 // 32 bytes, move-only; making, moving and destroying one never touches the heap. Release runs
-// exactly once, also when data is null but a context is held; a moved-from DataPtr is null and
-// false. [alloc.ptr]
+// exactly once, also when data is null but a context is held. A moved-from DataPtr is null and
+// false, may be assigned, reset and destroyed; asking it to change hands or operations aborts.
+// [alloc.ptr]
 //
 //   static constexpr ebb::PtrOps free_ops{[](void*, void* p) noexcept { std::free(p); }, "malloc"};
 //   ebb::DataPtr p(std::malloc(64), nullptr, free_ops, ebb::cpu);
@@ -32,14 +40,14 @@ class DataPtr {
   DataPtr(DataPtr&& other) noexcept
       : data_(std::exchange(other.data_, nullptr)),
         context_(std::exchange(other.context_, nullptr)),
-        ops_(std::exchange(other.ops_, nullptr)),
+        ops_(std::exchange(other.ops_, &detail::moved_from_ops)),
         device_(other.device_) {}
   DataPtr& operator=(DataPtr&& other) noexcept {
     if (this != &other) {
       reset();
       data_ = std::exchange(other.data_, nullptr);
       context_ = std::exchange(other.context_, nullptr);
-      ops_ = std::exchange(other.ops_, nullptr);
+      ops_ = std::exchange(other.ops_, &detail::moved_from_ops);
       device_ = other.device_;
     }
     return *this;
@@ -60,7 +68,8 @@ class DataPtr {
 
   void* get() const noexcept { return data_; }
   void* context() const noexcept { return context_; }
-  const PtrOps* ops() const noexcept { return ops_; }
+  // Null for an empty or moved-from pointer, and once the context was given up.
+  const PtrOps* ops() const noexcept { return ops_ != &detail::moved_from_ops ? ops_ : nullptr; }
   Device device() const noexcept { return device_; }
   explicit operator bool() const noexcept { return data_ != nullptr; }
 
@@ -71,15 +80,20 @@ class DataPtr {
   }
 
   // Gives the context up: the caller releases it from now on, and this pointer releases nothing
-  // (data stays readable). Returns null when there is none.
+  // (data stays readable). Returns null when there is none; then nothing changes. Aborts after a
+  // move.
   void* release_context() noexcept {
-    ops_ = nullptr;
+    require_not_moved("DataPtr::release_context");
+    if (context_ != nullptr) {
+      ops_ = nullptr;
+    }
     return std::exchange(context_, nullptr);
   }
 
   // Replaces the operations when they are still expected. A plain compare and set by the sole
-  // owner, not an atomic operation. Returns whether it replaced them.
+  // owner, not an atomic operation. Returns whether it replaced them. Aborts after a move.
   bool compare_exchange_ops(const PtrOps& expected, const PtrOps& desired) noexcept {
+    require_not_moved("DataPtr::compare_exchange_ops");
     if (ops_ != &expected) {
       return false;
     }
@@ -88,6 +102,12 @@ class DataPtr {
   }
 
  private:
+  void require_not_moved(const char* function) const noexcept {
+    if (ops_ == &detail::moved_from_ops) [[unlikely]] {
+      detail::used_after_move(function);
+    }
+  }
+
   void* data_ = nullptr;
   void* context_ = nullptr;
   const PtrOps* ops_ = nullptr;

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+// Blocks by address. The lock covers the map, not the upstream. Any thread, but for allocation.
+#include "layer.h"
+
+#include <ebb/alloc/raw_resource.h>
+
+#include <new>
+
+namespace ebb::inline v0 {
+
+RawResource::~RawResource() {
+  live_.for_each([](const void* key, BlockRecord* record) {
+    // The key is what the upstream handed out, so it may be written.
+    record->top->deallocate(record->block(const_cast<void*>(key)));
+  });
+}
+
+char* RawResource::allocate(std::size_t bytes) {
+  const Align align =
+      stream_.device.kind == DeviceKind::cpu ? default_align_cpu : default_align_cuda;
+  {
+    const std::lock_guard lock(mutex_);
+    if (!live_.make_room()) {
+      throw std::bad_alloc();
+    }
+  }
+  const Block block = upstream_.allocate(Bytes{bytes}, align, stream_);
+  const std::lock_guard lock(mutex_);
+  // Other threads may have used the room up.
+  if (!live_.make_room()) {
+    upstream_.deallocate(block);
+    throw std::bad_alloc();
+  }
+  live_.insert(block.data, block.record);
+  return static_cast<char*>(block.data);
+}
+
+void RawResource::deallocate(char* data, std::size_t bytes) {
+  BlockRecord* record = nullptr;
+  {
+    const std::lock_guard lock(mutex_);
+    record = live_.find(data);
+    EBB_REQUIRE(record != nullptr, "RawResource::deallocate",
+                "nothing is live at this address: freed twice, or from elsewhere");
+    EBB_REQUIRE(record->bytes.count() == bytes, "RawResource::deallocate", "the block has ",
+                std::to_string(record->bytes.count()), " bytes, not ", std::to_string(bytes));
+    live_.take(data);
+  }
+  record->top->deallocate(record->block(data));
+}
+
+std::size_t RawResource::blocks_live() const noexcept {
+  const std::lock_guard lock(mutex_);
+  return live_.size();
+}
+
+}  // namespace ebb::inline v0
