@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // One thread makes and another drops: through a bounded ring (both at work at once), and in turns
-// (one waits for the other). The same code for every side; it makes no heap call of its own.
+// (one waits for the other). The same code for every side.
 #pragma once
 
-#include <algorithm>
+#include "harness.h"
+
 #include <array>
 #include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <thread>
+#include <utility>
+#include <vector>
 
 namespace ebb::bench {
 
@@ -59,74 +62,69 @@ class Ring {
   alignas(64) std::atomic<int> dropped_{0};
 };
 
-// Returns nanoseconds per handle from the first that is made to the last that is dropped, both ends
-// at work: the least of three passes over count handles (rounded to batches).
 template <class Maker>
-double handoff_ns(Maker& maker, std::size_t bytes, int count) {
-  const int batches = 1 + count / ring_batch;
-  double best = 0;
-  for (int pass = 0; pass < 3; ++pass) {
-    Ring<typename Maker::Handle> ring;
-    std::atomic<bool> started{false};
-    std::thread dropper([&] {
-      started.store(true, std::memory_order_release);
-      for (int batch = 0; batch < batches; ++batch) {
-        ring.drop_batch();
-      }
-    });
-    spin_until([&] { return started.load(std::memory_order_acquire); });
-    const auto start = std::chrono::steady_clock::now();
-    for (int batch = 0; batch < batches; ++batch) {
-      typename Maker::Handle* const slots = ring.wait_for_room();
-      for (int i = 0; i < ring_batch; ++i) {
-        slots[i] = maker.make(bytes);
-      }
-      ring.announce();
-    }
-    dropper.join();
-    const std::chrono::duration<double, std::nano> took = std::chrono::steady_clock::now() - start;
-    best = pass == 0 ? took.count() : std::min(best, took.count());
+void make_batch(Ring<typename Maker::Handle>& ring, Maker& maker, std::size_t bytes) {
+  typename Maker::Handle* const slots = ring.wait_for_room();
+  for (int i = 0; i < ring_batch; ++i) {
+    slots[i] = maker.make(bytes);
   }
-  return best / (batches * ring_batch);
+  ring.announce();
 }
 
-// Returns nanoseconds of work per handle: making on this thread plus dropping on another, each
-// timed on its own while the other waits, so that nothing overlaps. The least of three passes.
+// Returns nanoseconds per handle of about count, both ends at work: what the producer needs for a
+// window, the ring being full or empty all the while.
+template <class Maker>
+double handoff_ns(Maker& maker, std::size_t bytes, int count) {
+  using Clock = std::chrono::steady_clock;
+  const int batches = 1 + count / windows / ring_batch;  // of a window
+  Ring<typename Maker::Handle> ring;
+  std::thread dropper([&] {
+    for (int batch = 0; batch < batches * windows; ++batch) {
+      ring.drop_batch();
+    }
+  });
+  std::vector<double> times;
+  for (int window = 0; window < windows; ++window) {
+    const auto start = Clock::now();
+    for (int batch = 0; batch < batches; ++batch) {
+      make_batch(ring, maker, bytes);
+    }
+    const std::chrono::duration<double, std::nano> took = Clock::now() - start;
+    times.push_back(took.count() / (batches * ring_batch));
+  }
+  dropper.join();
+  return median(std::move(times));
+}
+
+// Returns nanoseconds of work per handle of about count: making on this thread plus dropping on
+// another, each timed on its own while the other waits, so that nothing overlaps.
 template <class Maker>
 double foreign_ns(Maker& maker, std::size_t bytes, int count) {
   using Clock = std::chrono::steady_clock;
+  using Nanoseconds = std::chrono::duration<double, std::nano>;
   const int batches = 1 + count / ring_batch;
-  double best = 0;
-  for (int pass = 0; pass < 3; ++pass) {
-    Ring<typename Maker::Handle> ring;
-    std::atomic<int> turn{0};  // even: making; odd: dropping
-    Clock::duration making{};
-    Clock::duration dropping{};
-    std::thread dropper([&] {
-      for (int batch = 0; batch < batches; ++batch) {
-        spin_until([&] { return turn.load(std::memory_order_acquire) == 2 * batch + 1; });
-        const auto start = Clock::now();
-        ring.drop_batch();
-        dropping += Clock::now() - start;
-        turn.store(2 * batch + 2, std::memory_order_release);
-      }
-    });
+  Ring<typename Maker::Handle> ring;
+  std::vector<double> making;
+  std::vector<double> dropping;
+  std::atomic<int> turn{0};  // even: making; odd: dropping
+  std::thread dropper([&] {
     for (int batch = 0; batch < batches; ++batch) {
-      spin_until([&] { return turn.load(std::memory_order_acquire) == 2 * batch; });
+      spin_until([&] { return turn.load(std::memory_order_acquire) == 2 * batch + 1; });
       const auto start = Clock::now();
-      typename Maker::Handle* const slots = ring.wait_for_room();
-      for (int i = 0; i < ring_batch; ++i) {
-        slots[i] = maker.make(bytes);
-      }
-      ring.announce();
-      making += Clock::now() - start;
-      turn.store(2 * batch + 1, std::memory_order_release);
+      ring.drop_batch();
+      dropping.push_back(Nanoseconds(Clock::now() - start).count() / ring_batch);
+      turn.store(2 * batch + 2, std::memory_order_release);
     }
-    dropper.join();
-    const double took = std::chrono::duration<double, std::nano>(making + dropping).count();
-    best = pass == 0 ? took : std::min(best, took);
+  });
+  for (int batch = 0; batch < batches; ++batch) {
+    spin_until([&] { return turn.load(std::memory_order_acquire) == 2 * batch; });
+    const auto start = Clock::now();
+    make_batch(ring, maker, bytes);
+    making.push_back(Nanoseconds(Clock::now() - start).count() / ring_batch);
+    turn.store(2 * batch + 1, std::memory_order_release);
   }
-  return best / (batches * ring_batch);
+  dropper.join();
+  return median(std::move(making)) + median(std::move(dropping));
 }
 
 }  // namespace ebb::bench

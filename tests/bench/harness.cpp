@@ -22,12 +22,6 @@ namespace {
 
 using Samples = std::map<std::string, std::vector<double>>;  // by figure
 
-double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  const std::size_t half = values.size() / 2;
-  return values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2;
-}
-
 // How much a figure moves between runs of the same program: largest over least, less one.
 double noise(const std::vector<double>& values) {
   const auto [low, high] = std::minmax_element(values.begin(), values.end());
@@ -203,6 +197,12 @@ void run_all(const Benchmark& benchmark, const Options& options) {
 }
 
 }  // namespace
+
+double median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  const std::size_t half = values.size() / 2;
+  return values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2;
+}
 
 std::string first_existing(const std::vector<std::string>& paths) {
   for (const std::string& path : paths) {

@@ -5,10 +5,12 @@
 
 #include <nlohmann/json_fwd.hpp>
 
+#include <algorithm>
 #include <chrono>
 #include <functional>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace ebb::bench {
@@ -53,20 +55,29 @@ struct Benchmark {
 // which report is not called. Returns the exit code.
 int run(const Benchmark& benchmark, int argc, char** argv);
 
-// Returns nanoseconds per call of body, which is called count times: the least of three passes,
-// since a pass can only be disturbed upwards.
+// Returns the middle one. values is not empty.
+double median(std::vector<double> values);
+
+// Time is taken in windows, and the median window counts: on a busy machine a few windows are
+// disturbed, and by much.
+inline constexpr int windows = 64;
+
+// Returns nanoseconds per call of body, which is called count times, with 0 to count - 1.
 template <class Body>
 double nanoseconds_per_call(int count, Body body) {
-  double best = 0;
-  for (int pass = 0; pass < 3; ++pass) {
-    const auto start = std::chrono::steady_clock::now();
-    for (int i = 0; i < count; ++i) {
+  using Clock = std::chrono::steady_clock;
+  const int size = 1 + count / windows;
+  std::vector<double> times;
+  for (int first = 0; first < count; first += size) {
+    const int last = std::min(first + size, count);
+    const auto start = Clock::now();
+    for (int i = first; i < last; ++i) {
       body(i);
     }
-    const std::chrono::duration<double, std::nano> took = std::chrono::steady_clock::now() - start;
-    best = pass == 0 || took.count() < best ? took.count() : best;
+    const std::chrono::duration<double, std::nano> took = Clock::now() - start;
+    times.push_back(took.count() / (last - first));
   }
-  return best / count;
+  return median(std::move(times));
 }
 
 // Returns the first of paths that exists, or nothing: where a rival's shared library may be.
