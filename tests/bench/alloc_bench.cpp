@@ -12,6 +12,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include <cstdint>
 #include <cstdlib>
 
 namespace {
@@ -65,9 +66,10 @@ void add_part(Benchmark& benchmark, const std::string& part, const Measure& ours
 
 Measure replaying(const std::string& trace, const std::string& path,
                   Figures (*replay)(const ebb::bench::Trace&)) {
-  return [=](const Effort&) {
+  return [=](const Effort& effort) {
     Figures figures;
-    for (const auto& [name, value] : replay(ebb::bench::read_trace(path))) {
+    const auto recorded = ebb::bench::read_trace(path, effort.quick ? 2 : UINT64_MAX);
+    for (const auto& [name, value] : replay(*recorded)) {
       figures["replay/" + trace + "/" + name] = value;
     }
     return figures;

@@ -124,6 +124,10 @@ std::map<std::string, Samples> measure(const Benchmark& benchmark, const Options
       }
     }
   }
+  if (samples.empty()) {
+    throw std::invalid_argument("nothing to run" +
+                                (options.part.empty() ? "" : " in part " + options.part));
+  }
   return samples;
 }
 

@@ -76,7 +76,7 @@ Iterations replay_once(const Trace& trace, Slots& slots, Touch how) {
   std::uint64_t begun = 0;
   std::uint64_t faults = 0;
   Clock::time_point start;
-  for (const Op& op : trace.ops) {
+  for (const Op& op : trace.ops()) {
     switch (op.kind) {
       case OpKind::allocate:
         touch(slots.take(op.slot, op.bytes), op.bytes, how, page);
@@ -103,6 +103,11 @@ Iterations replay_once(const Trace& trace, Slots& slots, Touch how) {
 // between() runs after the first replay, with everything freed.
 template <class Slots, class Between>
 Figures replay(const Trace& trace, Slots& slots, Between between) {
+  std::uint64_t sum = 0;  // so that the trace's own pages are resident from now on
+  for (const Op& op : trace.ops()) {
+    sum += op.slot;
+  }
+  keep_alive(sum);
   forget_resident_peak();
   const std::uint64_t before = resident_bytes();
   replay_once(trace, slots, Touch::pages);
