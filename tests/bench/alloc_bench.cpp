@@ -65,11 +65,11 @@ void add_part(Benchmark& benchmark, const std::string& part, const Measure& ours
 }
 
 Measure replaying(const std::string& trace, const std::string& path,
-                  Figures (*replay)(const ebb::bench::Trace&)) {
+                  Figures (*replay)(const ebb::bench::Trace&, const Effort&)) {
   return [=](const Effort& effort) {
     Figures figures;
     const auto recorded = ebb::bench::read_trace(path, effort.quick ? 2 : UINT64_MAX);
-    for (const auto& [name, value] : replay(*recorded)) {
+    for (const auto& [name, value] : replay(*recorded, effort)) {
       figures["replay/" + trace + "/" + name] = value;
     }
     return figures;

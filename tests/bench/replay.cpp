@@ -102,7 +102,9 @@ Iterations replay_once(const Trace& trace, Slots& slots, Touch how) {
 
 // between() runs after the first replay, with everything freed.
 template <class Slots, class Between>
-Figures replay(const Trace& trace, Slots& slots, Between between) {
+Figures replay(const Trace& trace, const Effort& effort, Slots& slots, Between between) {
+  const Touch pages = effort.quick ? Touch::nothing : Touch::pages;
+  const Touch bytes = effort.quick ? Touch::nothing : Touch::bytes;
   std::uint64_t sum = 0;  // so that the trace's own pages are resident from now on
   for (const Op& op : trace.ops()) {
     sum += op.slot;
@@ -110,32 +112,33 @@ Figures replay(const Trace& trace, Slots& slots, Between between) {
   keep_alive(sum);
   forget_resident_peak();
   const std::uint64_t before = resident_bytes();
-  replay_once(trace, slots, Touch::pages);
+  replay_once(trace, slots, pages);
   between();
-  const Iterations touched = replay_once(trace, slots, Touch::pages);
+  const Iterations touched = replay_once(trace, slots, pages);
   const auto resident = static_cast<double>(resident_peak_bytes() - before);
   Figures figures;
   figures["resident_over_live"] = resident / static_cast<double>(trace.live_peak);
   figures["time_ms"] = median(touched.ms);
   figures["faults"] = static_cast<double>(touched.faults) / static_cast<double>(touched.ms.size());
-  figures["filled_ms"] = median(replay_once(trace, slots, Touch::bytes).ms);
+  figures["filled_ms"] = median(replay_once(trace, slots, bytes).ms);
   figures["untouched_ms"] = median(replay_once(trace, slots, Touch::nothing).ms);
   return figures;
 }
 
 }  // namespace
 
-Figures replay_malloc(const Trace& trace) {
+Figures replay_malloc(const Trace& trace, const Effort& effort) {
   MallocSlots slots(trace.slots);
-  return replay(trace, slots, [] {});
+  return replay(trace, effort, slots, [] {});
 }
 
-Figures replay_heap(const Trace& trace) {
+Figures replay_heap(const Trace& trace, const Effort& effort) {
   ebb::Pool pool(ebb::system_source(), ebb::PoolOptions{.name = "replay"});
   ebb::Heap& heap = pool.acquire();
   HeapSlots slots(heap, trace.slots);
   std::size_t first = 0;
-  Figures figures = replay(trace, slots, [&] { first = heap.stats().reserved_peak.count(); });
+  Figures figures =
+      replay(trace, effort, slots, [&] { first = heap.stats().reserved_peak.count(); });
   const ebb::MemoryStats stats = heap.stats();
   ebb::Pool::park(heap);
   if (stats.live_peak.count() != trace.live_peak) {

@@ -13,12 +13,13 @@ namespace ebb::bench {
 //   filled_ms           every byte written
 //   untouched_ms        nothing written: the allocator alone
 //   resident_over_live  peak of resident memory, less what was there before, over the live peak
-// The trace is replayed twice with pages touched, and the second replay is measured.
-Figures replay_malloc(const Trace& trace);
+// The trace is replayed twice with pages touched, and the second replay is measured. A quick run
+// writes nothing, since pages take most of the time.
+Figures replay_malloc(const Trace& trace, const Effort& effort);
 
 // The same through a heap of a pool, and:
 //   reserved_over_live    peak of committed bytes over the live peak
 //   reserved_drift_bytes  what the second replay reserved beyond the first
-Figures replay_heap(const Trace& trace);
+Figures replay_heap(const Trace& trace, const Effort& effort);
 
 }  // namespace ebb::bench
