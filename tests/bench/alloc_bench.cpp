@@ -113,6 +113,7 @@ int main(int argc, char** argv) {
         {"owned", "rivals: std::shared_ptr to malloc'ed bytes, two allocations"},
         {"ring_handles", ring_handles},
         {"ring_batch", ring_batch},
+        {"window", "each run is cut into windows, of which the lower quartile counts"},
     };
   };
   return run(benchmark, argc, argv);

@@ -93,7 +93,7 @@ double handoff_ns(Maker& maker, std::size_t bytes, int count) {
     times.push_back(took.count() / (batches * ring_batch));
   }
   dropper.join();
-  return median(std::move(times));
+  return undisturbed(std::move(times));
 }
 
 // Returns nanoseconds of work per handle of about count: making on this thread plus dropping on
@@ -124,7 +124,7 @@ double foreign_ns(Maker& maker, std::size_t bytes, int count) {
     turn.store(2 * batch + 1, std::memory_order_release);
   }
   dropper.join();
-  return median(std::move(making)) + median(std::move(dropping));
+  return undisturbed(std::move(making)) + undisturbed(std::move(dropping));
 }
 
 }  // namespace ebb::bench

@@ -208,6 +208,12 @@ double median(std::vector<double> values) {
   return values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2;
 }
 
+double undisturbed(std::vector<double> times) {
+  const auto quartile = times.begin() + static_cast<std::ptrdiff_t>(times.size() / 4);
+  std::nth_element(times.begin(), quartile, times.end());
+  return *quartile;
+}
+
 std::string first_existing(const std::vector<std::string>& paths) {
   for (const std::string& path : paths) {
     if (::access(path.c_str(), R_OK) == 0) {

@@ -58,9 +58,12 @@ int run(const Benchmark& benchmark, int argc, char** argv);
 // Returns the middle one. values is not empty.
 double median(std::vector<double> values);
 
-// Time is taken in windows, and the median window counts: on a busy machine a few windows are
-// disturbed, and by much.
+// Time is taken in windows, and the lower quartile counts: on a busy machine many windows are
+// disturbed, always upwards and by much.
 inline constexpr int windows = 64;
+
+// Returns the lower quartile of times, which is not empty.
+double undisturbed(std::vector<double> times);
 
 // Returns nanoseconds per call of body, which is called count times, with 0 to count - 1.
 template <class Body>
@@ -77,7 +80,7 @@ double nanoseconds_per_call(int count, Body body) {
     const std::chrono::duration<double, std::nano> took = Clock::now() - start;
     times.push_back(took.count() / (last - first));
   }
-  return median(std::move(times));
+  return undisturbed(std::move(times));
 }
 
 // Returns the first of paths that exists, or nothing: where a rival's shared library may be.
