@@ -162,20 +162,20 @@ TEST_CASE("heap: padding of an over-aligned block stays usable") {
 TEST_CASE("heap: small sizes share slabs and reuse the lowest slot") {
   OwnHeap own;
   std::vector<Block> blocks;
-  for (int i = 0; i < 64; ++i) {
+  for (int i = 0; i < 32; ++i) {
     blocks.push_back(own.take(256));
   }
-  // 64 slots of 256 bytes are one slab of 16 KiB.
-  CHECK(begin_of(blocks[63]) - begin_of(blocks[0]) == 63 * 256);
-  CHECK(own.heap.stats().reserved == Bytes{16384});
-  own.heap.deallocate(blocks[40]);
+  // 32 slots of 256 bytes are one slab of 8 KiB.
+  CHECK(begin_of(blocks[31]) - begin_of(blocks[0]) == 31 * 256);
+  CHECK(own.heap.stats().reserved == Bytes{8192});
+  own.heap.deallocate(blocks[20]);
   own.heap.deallocate(blocks[7]);
   const Block low = own.take(200);
   const Block high = own.take(250);
   CHECK(low.data == blocks[7].data);
-  CHECK(high.data == blocks[40].data);
+  CHECK(high.data == blocks[20].data);
   blocks[7] = low;
-  blocks[40] = high;
+  blocks[20] = high;
   for (const Block& block : blocks) {
     own.heap.deallocate(block);
   }
@@ -184,19 +184,19 @@ TEST_CASE("heap: small sizes share slabs and reuse the lowest slot") {
 TEST_CASE("heap: empty slabs become holes again, all but one of each size") {
   OwnHeap own;
   std::vector<Block> blocks;
-  for (int i = 0; i < 64 * 8; ++i) {
+  for (int i = 0; i < 32 * 8; ++i) {
     blocks.push_back(own.take(256));
   }
   const Bytes reserved = own.heap.stats().reserved;
-  CHECK(reserved == Bytes{8 * 16384});
+  CHECK(reserved == Bytes{8 * 8192});
   for (const Block& block : blocks) {
     own.heap.deallocate(block);
   }
-  const Block large = own.take(7 * 16384);
+  const Block large = own.take(7 * 8192);
   CHECK(own.heap.stats().reserved == reserved);
   own.heap.deallocate(large);
   // The kept one is given up before the heap grows.
-  const Block larger = own.take(8 * 16384);
+  const Block larger = own.take(8 * 8192);
   CHECK(own.heap.stats().reserved == reserved);
   own.heap.deallocate(larger);
 }

@@ -2,17 +2,17 @@
 // Running the sides of a benchmark in turn, and what comes out of it.
 #include "harness.h"
 
+#include "child.h"
+
 #include <ebb/alloc/version.h>
 
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
-#include <array>
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
 #include <set>
-#include <sstream>
 #include <stdexcept>
 
 #include <unistd.h>
@@ -22,70 +22,10 @@ namespace {
 
 using Samples = std::map<std::string, std::vector<double>>;  // by figure
 
-double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  const std::size_t half = values.size() / 2;
-  return values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2;
-}
-
 // How much a figure moves between runs of the same program: largest over least, less one.
 double noise(const std::vector<double>& values) {
   const auto [low, high] = std::minmax_element(values.begin(), values.end());
-  return *high / *low - 1;
-}
-
-std::string own_path() {
-  std::array<char, 4096> path{};
-  const ssize_t size = ::readlink("/proc/self/exe", path.data(), path.size() - 1);
-  if (size < 0) {
-    throw std::runtime_error("[bench] cannot read /proc/self/exe");
-  }
-  return {path.data(), static_cast<std::size_t>(size)};
-}
-
-std::string command_of(const Side& side) {
-  std::string command = "env";
-  for (const auto& [name, value] : side.environment) {
-    command += value.empty() ? " -u '" + name + "'" : " '" + name + "=" + value + "'";
-  }
-  return command + " '" + own_path() + "' --side '" + side.name + "'";
-}
-
-// Runs one side once and reads its "figure value" lines.
-Figures run_child(const Side& side) {
-  std::FILE* const pipe = ::popen(command_of(side).c_str(), "r");
-  if (pipe == nullptr) {
-    throw std::runtime_error("[bench] cannot start " + side.name);
-  }
-  std::string output;
-  std::array<char, 4096> buffer;
-  while (const std::size_t got = std::fread(buffer.data(), 1, buffer.size(), pipe)) {
-    output.append(buffer.data(), got);
-  }
-  if (::pclose(pipe) != 0) {
-    throw std::runtime_error("[bench] " + side.name + " failed");
-  }
-  Figures figures;
-  std::istringstream lines(output);
-  std::string name;
-  double value = 0;
-  while (lines >> name >> value) {
-    figures[name] = value;
-  }
-  return figures;
-}
-
-int run_side(const Benchmark& benchmark, const std::string& name) {
-  for (const Side& side : benchmark.sides) {
-    if (side.name == name) {
-      for (const auto& [figure, value] : side.measure()) {
-        std::printf("%s %.9g\n", figure.c_str(), value);
-      }
-      return 0;
-    }
-  }
-  std::fprintf(stderr, "bench: no side is called '%s'\n", name.c_str());
-  return 2;
+  return *high > 0 && *low > 0 ? *high / *low - 1 : *high - *low;
 }
 
 std::string first_line(const std::string& path, const std::string& key) {
@@ -100,19 +40,106 @@ std::string first_line(const std::string& path, const std::string& key) {
   return "unknown";
 }
 
+std::string load_now() {
+  return first_line("/proc/loadavg", "");
+}
+
 nlohmann::json machine() {
   return {{"processor", first_line("/proc/cpuinfo", "model name")},
           {"cores", ::sysconf(_SC_NPROCESSORS_ONLN)},
-          {"load", first_line("/proc/loadavg", "")},
+          {"load", load_now()},
           {"compiler", __VERSION__},
           {"ebb", ebb::version()}};
 }
 
-void print_header(const Benchmark& benchmark, const nlohmann::json& machine) {
-  std::printf("%s, %s, medians of %d runs\n%s, %ld cores, load %s\n", benchmark.name.c_str(),
-              benchmark.unit.c_str(), benchmark.rounds,
+struct Options {
+  std::string json_path;
+  std::string side;
+  std::string part;
+  int rounds = 0;
+  Effort effort;
+};
+
+Options parse(const Benchmark& benchmark, int argc, char** argv) {
+  Options options;
+  options.rounds = benchmark.rounds;
+  if (const char* const folder = std::getenv("EBB_BENCH_JSON")) {
+    options.json_path = std::string(folder) + "/" + benchmark.name + ".json";
+  }
+  for (int i = 1; i < argc; ++i) {
+    const std::string option = argv[i];
+    if (option == "--quick") {
+      options.effort.quick = true;
+      continue;
+    }
+    if (++i == argc) {
+      throw std::invalid_argument("'" + option + "' is no option, or lacks its value");
+    }
+    if (option == "--json") {
+      options.json_path = argv[i];
+    } else if (option == "--side") {
+      options.side = argv[i];
+    } else if (option == "--part") {
+      options.part = argv[i];
+    } else if (option == "--rounds" && std::atoi(argv[i]) > 0) {
+      options.rounds = std::atoi(argv[i]);
+    } else {
+      throw std::invalid_argument("there is no option " + option + " " + argv[i]);
+    }
+  }
+  return options;
+}
+
+void print_header(const Benchmark& benchmark, const Options& options,
+                  const nlohmann::json& machine) {
+  std::printf("%s, %s, medians of %d runs%s\n%s, %ld cores, load %s\n", benchmark.name.c_str(),
+              benchmark.unit.c_str(), options.rounds,
+              options.effort.quick ? " (quick: the figures mean nothing)" : "",
               machine["processor"].get<std::string>().c_str(), machine["cores"].get<long>(),
               machine["load"].get<std::string>().c_str());
+}
+
+// Names what cannot run here, once each.
+nlohmann::json tell_left_out(const Benchmark& benchmark) {
+  std::map<std::string, std::string> left_out = benchmark.left_out;
+  for (const Side& side : benchmark.sides) {
+    if (!side.missing.empty()) {
+      left_out[side.name] = side.missing;
+    }
+  }
+  for (const auto& [name, why] : left_out) {
+    std::printf("left out: %s (%s)\n", name.c_str(), why.c_str());
+  }
+  return left_out;
+}
+
+std::map<std::string, Samples> measure(const Benchmark& benchmark, const Options& options) {
+  std::map<std::string, Samples> samples;
+  for (int round = 0; round < options.rounds; ++round) {
+    for (const Side& side : benchmark.sides) {
+      if (side.missing.empty() && (options.part.empty() || options.part == side.part)) {
+        for (const auto& [figure, value] : run_child(side, options.effort)) {
+          samples[side.name][figure].push_back(value);
+        }
+      }
+    }
+  }
+  if (samples.empty()) {
+    throw std::invalid_argument("nothing to run" +
+                                (options.part.empty() ? "" : " in part " + options.part));
+  }
+  return samples;
+}
+
+// In the order of the sides, ours first.
+std::vector<std::string> names_of(const Benchmark& benchmark) {
+  std::vector<std::string> names;
+  for (const Side& side : benchmark.sides) {
+    if (std::find(names.begin(), names.end(), side.name) == names.end()) {
+      names.push_back(side.name);
+    }
+  }
+  return names;
 }
 
 // Prints one line per figure and returns the same as JSON.
@@ -125,23 +152,24 @@ nlohmann::json summarise(const Benchmark& benchmark,
       figures.insert(figure);
     }
   }
+  const std::vector<std::string> names = names_of(benchmark);
   for (const std::string& figure : figures) {
     std::printf("%-28s", figure.c_str());
     double ours = 0;
-    for (const Side& side : benchmark.sides) {
-      const auto found = samples.find(side.name);
+    for (const std::string& name : names) {
+      const auto found = samples.find(name);
       if (found == samples.end() || found->second.count(figure) == 0) {
         continue;
       }
       const std::vector<double>& values = found->second.at(figure);
       const double middle = median(values);
-      out["figures"][figure][side.name] = middle;
-      out["noise"][figure][side.name] = noise(values);
-      std::printf("  %s %.4g", side.name.c_str(), middle);
-      if (side.name == benchmark.sides.front().name) {
+      out["figures"][figure][name] = middle;
+      out["noise"][figure][name] = noise(values);
+      std::printf("  %s %.4g", name.c_str(), middle);
+      if (name == names.front()) {
         ours = middle;
       } else if (ours > 0) {
-        out["ratios"][figure][side.name] = middle / ours;
+        out["ratios"][figure][name] = middle / ours;
         std::printf(" (x%.2f)", middle / ours);
       }
       std::printf(" +-%.0f%%", 50 * noise(values));
@@ -151,7 +179,40 @@ nlohmann::json summarise(const Benchmark& benchmark,
   return out;
 }
 
+void run_all(const Benchmark& benchmark, const Options& options) {
+  nlohmann::json result = {{"name", benchmark.name}, {"unit", benchmark.unit}};
+  result["machine"] = machine();
+  result["rounds"] = options.rounds;
+  result["quick"] = options.effort.quick;
+  print_header(benchmark, options, result["machine"]);
+  result["left_out"] = tell_left_out(benchmark);
+  result.update(summarise(benchmark, measure(benchmark, options)));
+  result["machine"]["load_after"] = load_now();
+  if (benchmark.report && options.part.empty()) {
+    benchmark.report(result);
+  }
+  if (!options.json_path.empty()) {
+    std::ofstream file(options.json_path);
+    file << result.dump(2) << std::endl;
+    if (!file) {
+      throw std::runtime_error("cannot write " + options.json_path);
+    }
+  }
+}
+
 }  // namespace
+
+double median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  const std::size_t half = values.size() / 2;
+  return values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2;
+}
+
+double undisturbed(std::vector<double> times) {
+  const auto quartile = times.begin() + static_cast<std::ptrdiff_t>(times.size() / 4);
+  std::nth_element(times.begin(), quartile, times.end());
+  return *quartile;
+}
 
 std::string first_existing(const std::vector<std::string>& paths) {
   for (const std::string& path : paths) {
@@ -163,43 +224,12 @@ std::string first_existing(const std::vector<std::string>& paths) {
 }
 
 int run(const Benchmark& benchmark, int argc, char** argv) {
-  std::string json_path;
-  if (const char* const folder = std::getenv("EBB_BENCH_JSON")) {
-    json_path = std::string(folder) + "/" + benchmark.name + ".json";
-  }
-  for (int i = 1; i + 1 < argc; i += 2) {
-    const std::string option = argv[i];
-    if (option == "--side") {
-      return run_side(benchmark, argv[i + 1]);
-    }
-    if (option == "--json") {
-      json_path = argv[i + 1];
-    }
-  }
   try {
-    nlohmann::json result = {{"name", benchmark.name}, {"unit", benchmark.unit}};
-    result["machine"] = machine();
-    print_header(benchmark, result["machine"]);
-    std::map<std::string, Samples> samples;
-    for (const Side& side : benchmark.sides) {
-      if (!side.missing.empty()) {
-        std::printf("left out: %s (%s)\n", side.name.c_str(), side.missing.c_str());
-        result["left_out"][side.name] = side.missing;
-      }
+    const Options options = parse(benchmark, argc, argv);
+    if (!options.side.empty()) {
+      return run_side(benchmark, options.side, options.part, options.effort);
     }
-    for (int round = 0; round < benchmark.rounds; ++round) {
-      for (const Side& side : benchmark.sides) {
-        if (side.missing.empty()) {
-          for (const auto& [figure, value] : run_child(side)) {
-            samples[side.name][figure].push_back(value);
-          }
-        }
-      }
-    }
-    result.update(summarise(benchmark, samples));
-    if (!json_path.empty()) {
-      std::ofstream(json_path) << result.dump(2) << "\n";
-    }
+    run_all(benchmark, options);
     return 0;
   } catch (const std::exception& error) {
     std::fprintf(stderr, "bench: %s\n", error.what());

@@ -23,7 +23,7 @@ struct Cell {
 inline constexpr Bytes cell_bytes{256};
 
 // [alloc.heap]: best fit over coalesced holes, lowest address among equals, growing last; slabs of
-// 16 KiB for sizes up to 4 KiB. Records live outside the blocks. The owner takes no lock; frees by
+// 8 KiB for sizes up to 4 KiB. Records live outside the blocks. The owner takes no lock; frees by
 // other threads are pushed on a list that the owner drains. A heap is owned, parked or seized, or,
 // when its pool has closed while blocks were alive, orphaned: the last free then destroys it.
 class Heap final : public Resource {

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+// Replaying a trace: the same loop for ebb's heap and for malloc.
+#include "replay.h"
+
+#include "process_memory.h"
+
+#include <ebb/alloc/pool.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
+#include <new>
+
+#include <unistd.h>
+
+namespace ebb::bench {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+enum class Touch { nothing, pages, bytes };
+
+void touch(void* data, std::size_t bytes, Touch how, std::size_t page) {
+  if (how == Touch::bytes) {
+    std::memset(data, 1, bytes);
+  } else if (how == Touch::pages) {
+    auto* const begin = static_cast<volatile char*>(data);
+    for (std::size_t at = 0; at < bytes; at += page) {
+      begin[at] = 1;
+    }
+  }
+}
+
+class MallocSlots {
+ public:
+  explicit MallocSlots(std::size_t slots) : data_(slots, nullptr) {}
+  void* take(std::size_t slot, std::size_t bytes) {
+    data_[slot] = std::malloc(bytes);
+    if (data_[slot] == nullptr) {
+      throw std::bad_alloc();
+    }
+    return data_[slot];
+  }
+  void give(std::size_t slot) { std::free(data_[slot]); }
+
+ private:
+  std::vector<void*> data_;
+};
+
+class HeapSlots {
+ public:
+  HeapSlots(ebb::Heap& heap, std::size_t slots) : heap_(heap), records_(slots, nullptr) {}
+  void* take(std::size_t slot, std::size_t bytes) {
+    const ebb::Block block = heap_.allocate(ebb::Bytes{bytes});
+    records_[slot] = block.record;
+    return block.data;
+  }
+  void give(std::size_t slot) { heap_.deallocate(records_[slot]->block()); }
+
+ private:
+  ebb::Heap& heap_;
+  std::vector<ebb::BlockRecord*> records_;
+};
+
+struct Iterations {
+  std::vector<double> ms;    // of all but the first
+  std::uint64_t faults = 0;  // in those
+};
+
+template <class Slots>
+Iterations replay_once(const Trace& trace, Slots& slots, Touch how) {
+  const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+  Iterations result;
+  result.ms.reserve(trace.iterations);
+  std::uint64_t begun = 0;
+  std::uint64_t faults = 0;
+  Clock::time_point start;
+  for (const Op& op : trace.ops()) {
+    switch (op.kind) {
+      case OpKind::allocate:
+        touch(slots.take(op.slot, op.bytes), op.bytes, how, page);
+        break;
+      case OpKind::free:
+        slots.give(op.slot);
+        break;
+      case OpKind::iteration: {
+        const Clock::time_point now = Clock::now();
+        if (++begun >= 3) {
+          result.ms.push_back(std::chrono::duration<double, std::milli>(now - start).count());
+          result.faults = minor_faults() - faults;
+        } else {
+          faults = minor_faults();
+        }
+        start = Clock::now();
+        break;
+      }
+    }
+  }
+  return result;
+}
+
+// between() runs after the first replay, with everything freed.
+template <class Slots, class Between>
+Figures replay(const Trace& trace, const Effort& effort, Slots& slots, Between between) {
+  const Touch pages = effort.quick ? Touch::nothing : Touch::pages;
+  const Touch bytes = effort.quick ? Touch::nothing : Touch::bytes;
+  std::uint64_t sum = 0;  // so that the trace's own pages are resident from now on
+  for (const Op& op : trace.ops()) {
+    sum += op.slot;
+  }
+  keep_alive(sum);
+  forget_resident_peak();
+  const std::uint64_t before = resident_bytes();
+  replay_once(trace, slots, pages);
+  between();
+  const Iterations touched = replay_once(trace, slots, pages);
+  const auto resident = static_cast<double>(resident_peak_bytes() - before);
+  Figures figures;
+  figures["resident_over_live"] = resident / static_cast<double>(trace.live_peak);
+  figures["time_ms"] = median(touched.ms);
+  figures["faults"] = static_cast<double>(touched.faults) / static_cast<double>(touched.ms.size());
+  figures["filled_ms"] = median(replay_once(trace, slots, bytes).ms);
+  figures["untouched_ms"] = median(replay_once(trace, slots, Touch::nothing).ms);
+  return figures;
+}
+
+}  // namespace
+
+Figures replay_malloc(const Trace& trace, const Effort& effort) {
+  MallocSlots slots(trace.slots);
+  return replay(trace, effort, slots, [] {});
+}
+
+Figures replay_heap(const Trace& trace, const Effort& effort) {
+  ebb::Pool pool(ebb::system_source(), ebb::PoolOptions{.name = "replay"});
+  ebb::Heap& heap = pool.acquire();
+  HeapSlots slots(heap, trace.slots);
+  std::size_t first = 0;
+  Figures figures =
+      replay(trace, effort, slots, [&] { first = heap.stats().reserved_peak.count(); });
+  const ebb::MemoryStats stats = heap.stats();
+  ebb::Pool::park(heap);
+  if (stats.live_peak.count() != trace.live_peak) {
+    throw std::logic_error("[replay_heap] the heap's live peak is not the trace's");
+  }
+  const auto reserved = static_cast<double>(stats.reserved_peak.count());
+  figures["reserved_over_live"] = reserved / static_cast<double>(trace.live_peak);
+  figures["reserved_drift_bytes"] = reserved - static_cast<double>(first);
+  return figures;
+}
+
+}  // namespace ebb::bench
