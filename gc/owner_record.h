@@ -3,6 +3,8 @@
 // domain, is used again for later iterations, and is checked by its generation. [gc.count]
 #pragma once
 
+#include "scoped_resource.h"
+
 #include <ebb/alloc/pool.h>
 #include <ebb/gc/domain.h>
 #include <ebb/gc/owner.h>
@@ -36,6 +38,9 @@ class alignas(64) OwnerRecord {
   void add(std::int64_t bytes, std::uint64_t thread) noexcept;
   // Takes one storage off; wakes the closing thread when it waits. Any thread.
   void subtract(std::int64_t bytes, std::uint64_t thread) noexcept;
+
+  // Changes the bytes of a storage that is counted here. Any thread.
+  void change_bytes(std::int64_t by, std::uint64_t thread) noexcept;
 
   // Counts a job if generation is still open. Returns whether it did. Any thread.
   bool add_job(std::uint64_t wanted) noexcept;
@@ -100,6 +105,8 @@ class alignas(64) OwnerRecord {
   // Guards first_error_ and kept_domain_; changed is notified under it.
   std::mutex mutex;
   std::condition_variable changed;
+  // What containers allocate from. [rt.tensor]
+  detail::ScopedResource resource{*this};
 
  private:
   void wake() noexcept;

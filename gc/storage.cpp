@@ -115,7 +115,7 @@ void publish(StorageCell& cell, Heap& home, DataPtr data, Bytes bytes, const Bir
   cell.data = data.get();
   cell.bytes = bytes;
   cell.device = data.device();
-  cell.read_only = false;
+  cell.read_only = cell.replaced = cell.has_elements = false;
   cell.name.store(nullptr, std::memory_order_relaxed);
   cell.adopted.store(false, std::memory_order_relaxed);
   cell.home = &home;

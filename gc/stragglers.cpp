@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <array>
 #include <exception>
+#include <mutex>
 #include <string_view>
 
 namespace ebb::inline v0::detail {
@@ -80,6 +81,7 @@ StragglerPlace first_of_place(const StorageCell& cell) {
 
 std::vector<StragglerPlace> find_stragglers(const Pool& pool, const OwnerRecord& record) {
   std::vector<StragglerPlace> places;
+  const std::lock_guard lock(record.domain->impl().replace_mutex);
   for_each_owned(pool, record, [&](const StorageCell& cell) {
     auto found = std::find_if(places.begin(), places.end(), [&](const StragglerPlace& p) {
       return same_place(p.place, cell.birth.place);
@@ -102,6 +104,7 @@ std::uint64_t adopt_stragglers(const Pool& pool, OwnerRecord& record) noexcept {
   OwnerRecord& runtime = *impl.long_lived;
   const std::uint64_t thread = this_thread_number();
   std::uint64_t adopted = 0;
+  const std::lock_guard lock(impl.replace_mutex);
   for_each_owned(pool, record, [&](StorageCell& cell) {
     const std::int64_t bytes = signed_bytes(cell.bytes);
     // First the new count, then the word, then the old count: no reader sees too little.
