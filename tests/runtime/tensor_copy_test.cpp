@@ -49,6 +49,10 @@ double read_as(const Tensor& x, std::int64_t n) {
 
 double read(const Tensor& x, std::int64_t n) {
   switch (x.dtype()) {
+    case DType::f16:
+      return read_as<ebb::Half>(x, n);
+    case DType::bf16:
+      return read_as<ebb::BFloat16>(x, n);
     case DType::f32:
       return read_as<float>(x, n);
     case DType::f64:

@@ -74,7 +74,7 @@ TEST_CASE_FIXTURE(Fixture, "tensor resize: views made before see new memory, or 
     CHECK_THROWS_AS(view.clone(owner), std::invalid_argument);
     CHECK_THROWS_AS(counting({view.size(0)}).copy_(view), std::invalid_argument);
     CHECK_THROWS_AS(view.copy_(counting({view.size(0)})), std::invalid_argument);
-    CHECK_THROWS_AS(view.narrow(0, 1, 1).item<int>(), std::invalid_argument);
+    CHECK_THROWS_AS(view.narrow(0, view.size(0) - 1, 1).item<int>(), std::invalid_argument);
     CHECK_THROWS_AS(view.reshape({view.size(0)}), std::invalid_argument);
     CHECK_THROWS_AS(ebb::to_dlpack(view), std::invalid_argument);
     CHECK(to_string(view).find("no longer holds") != std::string::npos);
