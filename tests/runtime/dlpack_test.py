@@ -62,8 +62,8 @@ class Tensor:
     """An ebb tensor, with the protocol that from_dlpack functions expect."""
 
     def __init__(self, address):
-        assert address, bridge.bridge_error().decode()
         self.address = ctypes.c_void_p(address)
+        assert address, bridge.bridge_error().decode()
 
     def __del__(self):
         bridge.bridge_drop(self.address)
@@ -137,10 +137,10 @@ def check_in(dtype, numpy_dtype):
 
 
 def check_shapes():
-    assert str(Tensor.taken(numpy.float64(2.5).reshape(()))) == "f64[] cpu\n2.5"
+    assert str(Tensor.taken(numpy.array(2.5))) == "f64[] cpu\n2.5"
     assert str(Tensor.taken(numpy.zeros((0, 3), numpy.int8))) == "i8[0, 3] cpu\n[]"
     assert numpy.from_dlpack(Tensor.taken(numpy.ones((1,) * 8))).shape == (1,) * 8
-    assert str(Tensor.taken(numpy.broadcast_to(numpy.int32(7), (2, 2)).copy())) == "i32[2, 2] cpu\n[[7, 7],\n [7, 7]]"
+    assert str(Tensor.taken(numpy.full((2, 2), 7, numpy.int32))) == "i32[2, 2] cpu\n[[7, 7],\n [7, 7]]"
 
 
 def check_errors():
@@ -175,7 +175,8 @@ def check_read_only():
     assert not numpy.from_dlpack(tensor).flags.writeable
     array = numpy.arange(3)
     array.flags.writeable = False
-    assert bridge.bridge_read_only(Tensor.taken(array, max_version=(1, 0)).address)
+    taken = Tensor.taken(array, max_version=(1, 0))
+    assert bridge.bridge_read_only(taken.address)
 
 
 def check_torch():
