@@ -31,17 +31,21 @@ TEST_CASE_FIXTURE(Fixture, "element view: indices reach the elements of any layo
   CHECK(turned(3, 2, 1) == 24);
   const auto row = x.narrow(0, 1, 1).narrow(1, 1, 1).squeeze(0).squeeze(0).view<std::int32_t, 1>();
   CHECK(row[2] == 19);
-  const auto wide = counting({1}).expand({5}).view<const std::int32_t, 1>();
+  const Tensor one = counting({1});  // a view does not keep it
+  const auto wide = one.expand({5}).view<const std::int32_t, 1>();
   CHECK(wide[4] == 1);
-  CHECK(ebb::full(owner, {}, 3).view<float, 0>()() == 3);
+  const Tensor scalar = ebb::full(owner, {}, 3);
+  CHECK(scalar.view<float, 0>()() == 3);
 }
 
 TEST_CASE_FIXTURE(Fixture, "element view: an index out of bounds is named") {
-  const auto view = counting({2, 3}).view<std::int32_t, 2>();
+  const Tensor x = counting({2, 3});
+  const auto view = x.view<std::int32_t, 2>();
   CHECK_THROWS_WITH(view.at(1, 3),
                     "[ElementView] the index 3 of dimension 1 is outside its size 3");
   CHECK_THROWS_AS(view.at(-1, 0), std::invalid_argument);
-  const auto none = counting({0}).view<std::int32_t, 1>();
+  const Tensor empty = counting({0});
+  const auto none = empty.view<std::int32_t, 1>();
   CHECK_THROWS_AS(none.at(0), std::invalid_argument);
   if (ebb::detail::views_checked) {
     CHECK_THROWS_AS(view(2, 0), std::invalid_argument);
