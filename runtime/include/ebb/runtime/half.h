@@ -15,35 +15,20 @@ namespace detail {
 template <int exponent_bits, int mantissa_bits>
 struct Float16Format {
   static constexpr int shift = 23 - mantissa_bits;  // what a float's mantissa has more
-  static constexpr std::uint32_t exponent_max = (1u << exponent_bits) - 1;
   static constexpr int bias_difference = 127 - ((1 << (exponent_bits - 1)) - 1);
-  static constexpr std::uint32_t infinity = exponent_max << mantissa_bits;
+  static constexpr std::uint32_t infinity = ((1u << exponent_bits) - 1) << mantissa_bits;
 
-  // Shifts right and rounds to nearest, ties to even. by is 1 to 31.
-  static constexpr std::uint32_t rounded(std::uint32_t value, int by) noexcept {
-    const std::uint32_t half = (1u << (by - 1)) - 1;
-    return (value + half + ((value >> by) & 1u)) >> by;
-  }
-
+  // Both ways compute every case and then choose, so that loops over them become vector code.
   static constexpr std::uint16_t from_float(float value) noexcept {
     const auto bits = std::bit_cast<std::uint32_t>(value);
     const std::uint32_t sign = (bits >> 16) & 0x8000u;
     const std::uint32_t magnitude = bits & 0x7fffffffu;
-    std::uint32_t result = 0;
-    if (magnitude > 0x7f800000u) {  // NaN: its upper bits stay, and it stays a NaN
-      const std::uint32_t payload = (magnitude & 0x7fffffu) >> shift;
-      result = infinity | (payload != 0 ? payload : 1u << (mantissa_bits - 1));
-    } else {
-      // 2^-14 for Half, 2^-126 for BFloat16: below it results are subnormal.
-      constexpr std::uint32_t normal_min = static_cast<std::uint32_t>(bias_difference + 1) << 23;
-      if (magnitude >= normal_min) {
-        constexpr std::uint32_t rebias = static_cast<std::uint32_t>(bias_difference) << 23;
-        result = rounded(magnitude - rebias, shift);  // a carry ends in infinity
-        result = result > infinity ? infinity : result;
-      } else {
-        result = subnormal(magnitude);
-      }
-    }
+    const std::uint32_t payload = (magnitude & 0x7fffffu) >> shift;
+    const std::uint32_t nan = infinity | payload | (payload != 0 ? 0u : quiet);
+    const std::uint32_t past = rounded(magnitude - rebias);  // a carry ends in infinity
+    const std::uint32_t normal = past > infinity ? infinity : past;
+    const std::uint32_t number = magnitude >= normal_min ? normal : subnormal(magnitude);
+    const std::uint32_t result = magnitude > 0x7f800000u ? nan : number;
     return static_cast<std::uint16_t>(sign | result);
   }
 
@@ -53,30 +38,40 @@ struct Float16Format {
     if constexpr (bias_difference == 0) {
       return std::bit_cast<float>(sign | magnitude << shift);
     } else {
-      constexpr std::uint32_t rebias = static_cast<std::uint32_t>(bias_difference) << 23;
-      if (magnitude >= infinity) {
-        return std::bit_cast<float>(sign | 0x7f800000u | (magnitude - infinity) << shift);
-      }
-      if (magnitude >= 1u << mantissa_bits) {
-        return std::bit_cast<float>(sign | ((magnitude << shift) + rebias));
-      }
+      // Infinity and NaN have the largest exponent, here and there: the bias counts twice.
+      const std::uint32_t normal =
+          (magnitude << shift) + rebias + (magnitude >= infinity ? rebias : 0u);
       // Subnormal: a whole number of the smallest ones, which are normal floats.
-      constexpr float unit = std::bit_cast<float>(
-          static_cast<std::uint32_t>(bias_difference + 1 - mantissa_bits) << 23);
-      const float value = static_cast<float>(magnitude) * unit;
-      return std::bit_cast<float>(sign | std::bit_cast<std::uint32_t>(value));
+      const float small = static_cast<float>(static_cast<std::int32_t>(magnitude)) *
+                          std::bit_cast<float>(normal_min - (std::uint32_t{mantissa_bits} << 23));
+      const std::uint32_t chosen =
+          magnitude >= 1u << mantissa_bits ? normal : std::bit_cast<std::uint32_t>(small);
+      return std::bit_cast<float>(sign | chosen);
     }
   }
 
  private:
+  static constexpr std::uint32_t quiet = 1u << (mantissa_bits - 1);
+  static constexpr std::uint32_t rebias = static_cast<std::uint32_t>(bias_difference) << 23;
+  // As a float: 2^-14 for Half, 2^-126 for BFloat16. Below it results are subnormal.
+  static constexpr std::uint32_t normal_min = rebias + (1u << 23);
+
+  // Shifts the excess mantissa out and rounds to nearest, ties to even.
+  static constexpr std::uint32_t rounded(std::uint32_t value) noexcept {
+    constexpr std::uint32_t half = (1u << (shift - 1)) - 1;
+    return (value + half + ((value >> shift) & 1u)) >> shift;
+  }
+
   static constexpr std::uint32_t subnormal(std::uint32_t magnitude) noexcept {
     if constexpr (bias_difference == 0) {
-      return rounded(magnitude, shift);
+      return rounded(magnitude);
     } else {
-      const int exponent = static_cast<int>(magnitude >> 23);
-      const int by = shift + bias_difference + 1 - exponent;
-      const std::uint32_t mantissa = (magnitude & 0x7fffffu) | 0x800000u;
-      return by > 24 ? 0 : rounded(mantissa, by);
+      // The last bit of the sum is worth the smallest subnormal, so the addition rounds.
+      constexpr std::uint32_t unit_exponent =
+          static_cast<std::uint32_t>(bias_difference + 1 - mantissa_bits + 23);
+      constexpr std::uint32_t anchor = unit_exponent << 23;
+      const float sum = std::bit_cast<float>(magnitude) + std::bit_cast<float>(anchor);
+      return std::bit_cast<std::uint32_t>(sum) - anchor;
     }
   }
 };
