@@ -55,6 +55,9 @@ class Domain::Impl {
 
   // Guards the finalizer lists of all storages of this domain: registration is rare.
   std::mutex finalizer_mutex;
+  // Held while the bytes of a storage are replaced, and while a scan for stragglers reads them: a
+  // close may scan while a late task resizes. Taken by rare calls only.
+  std::mutex replace_mutex;
 
  private:
   // Guards the three containers.

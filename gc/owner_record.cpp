@@ -33,6 +33,14 @@ void OwnerRecord::subtract_remotely(std::int64_t bytes) noexcept {
   wake();
 }
 
+void OwnerRecord::change_bytes(std::int64_t by, std::uint64_t thread) noexcept {
+  if (opener.load(std::memory_order_relaxed) == thread) {
+    local_bytes += by;
+  } else {
+    remote_bytes.fetch_add(by, std::memory_order_relaxed);
+  }
+}
+
 bool OwnerRecord::add_job(std::uint64_t wanted) noexcept {
   jobs.fetch_add(1, std::memory_order_seq_cst);
   if (generation.load(std::memory_order_seq_cst) != wanted) {

@@ -3,6 +3,8 @@
 // domain, is used again for later iterations, and is checked by its generation. [gc.count]
 #pragma once
 
+#include "scoped_resource.h"
+
 #include <ebb/alloc/pool.h>
 #include <ebb/gc/domain.h>
 #include <ebb/gc/owner.h>
@@ -54,6 +56,9 @@ class alignas(64) OwnerRecord {
     --local_live;
     local_bytes -= bytes;
   }
+
+  // Changes the bytes of a storage that is counted here. Any thread.
+  void change_bytes(std::int64_t by, std::uint64_t thread) noexcept;
 
   // Counts a job if generation is still open. Returns whether it did. Any thread.
   bool add_job(std::uint64_t wanted) noexcept;
@@ -120,6 +125,8 @@ class alignas(64) OwnerRecord {
   // Guards first_error_ and kept_domain_; changed is notified under it.
   std::mutex mutex;
   std::condition_variable changed;
+  // What containers allocate from. [rt.tensor]
+  detail::ScopedResource resource{*this};
 
  private:
   bool charge_remotely(std::uint64_t wanted, std::int64_t bytes) noexcept;

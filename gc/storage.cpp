@@ -107,7 +107,7 @@ class Charge {
 [[noreturn, gnu::cold]] void fail_for_memory(const char* function, const OwnerRecord& record,
                                              const Heap& heap, Bytes asked) {
   OutOfMemoryInfo info = heap.explain(asked);
-  info.holders = describe_holders(*record.pool);
+  info.holders = describe_holders(record);
   throw OutOfMemory(function, std::move(info));
 }
 
@@ -123,7 +123,7 @@ void note_unowned(const OwnerRecord& record) noexcept {
   cell.data = data.get();
   cell.bytes = bytes;
   cell.device = data.device();
-  cell.read_only = false;
+  cell.read_only = cell.replaced = cell.has_elements = false;
   cell.name.store(nullptr, std::memory_order_relaxed);
   cell.adopted.store(false, std::memory_order_relaxed);
   cell.home = &home;

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <array>
 #include <exception>
+#include <mutex>
 #include <string_view>
 #include <utility>
 
@@ -119,14 +120,16 @@ class Places {
 
 std::vector<StragglerPlace> find_stragglers(const Pool& pool, const OwnerRecord& record) {
   Places places;
+  const std::lock_guard lock(record.domain->impl().replace_mutex);
   for_each_owned(pool, record, [&](const StorageCell& cell) { places.add(cell); });
   return places.sorted();
 }
 
-std::string describe_holders(const Pool& pool) {
+std::string describe_holders(const OwnerRecord& record) {
   constexpr std::size_t shown = 5;
   Places places;
-  for_each_live(pool, nullptr, [&](const StorageCell& cell) { places.add(cell); });
+  const std::lock_guard lock(record.domain->impl().replace_mutex);
+  for_each_live(*record.pool, nullptr, [&](const StorageCell& cell) { places.add(cell); });
   std::string text;
   std::size_t line = 0;
   for (const StragglerPlace& p : places.sorted()) {
@@ -143,6 +146,7 @@ std::uint64_t adopt_stragglers(const Pool& pool, OwnerRecord& record) noexcept {
   OwnerRecord& runtime = *impl.long_lived;
   const std::uint64_t thread = this_thread_number();
   std::uint64_t adopted = 0;
+  const std::lock_guard lock(impl.replace_mutex);
   for_each_owned(pool, record, [&](StorageCell& cell) {
     const std::int64_t bytes = signed_bytes(cell.bytes);
     // First the new count, then the word, then the old count: no reader sees too little.

@@ -23,9 +23,9 @@ std::uint64_t adopt_stragglers(const Pool& pool, OwnerRecord& record) noexcept;
 // Returns "3 storages, 1.5 MiB, outlive the runtime" and the places.
 std::string describe_live(const Pool& pool, const OwnerRecord& record);
 
-// Returns one line for each of the five places that hold most of the pool's bytes: what a refused
-// request tells. [alloc.resource]
-std::string describe_holders(const Pool& pool);
+// Returns one line for each of the five places that hold most bytes of the record's pool: what a
+// refused request tells. [alloc.resource]
+std::string describe_holders(const OwnerRecord& record);
 
 // Appends one line per place to text.
 void append_places(std::string& text, const std::vector<StragglerPlace>& places);

@@ -42,6 +42,8 @@ BatchLayout::BatchLayout(const Schema& its_schema, std::size_t batch) : schema(i
     EBB_REQUIRE(field.sample_shape.dims() < max_dims, "Loader", "field \"", field.name,
                 "\": a sample has at most ", std::to_string(max_dims - 1),
                 " dimensions, since a batch adds one");
+    EBB_REQUIRE(is_plain(field.dtype), "Loader", "field \"", field.name,
+                "\": batches hold plain bytes, not strings");
     for (const Field& other : schema.fields) {
       EBB_REQUIRE(&other == &field || other.name != field.name, "Loader",
                   "two fields are called \"", field.name, "\"");

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// How one element becomes another dtype's, defined for every value: saturating, truncating, NaN
-// to 0 in integers, all but 0 to true. Used by strided copies. Pure functions: any thread.
+// How one number becomes another dtype's, defined for every value: saturating, truncating, NaN
+// to 0 in integers, all but 0 to true; the 16-bit floats round to nearest. Used by strided copies.
+// Pure functions: any thread.
 #pragma once
 
 #include <ebb/runtime/dtype.h>
@@ -19,6 +20,14 @@ namespace ebb::inline v0::detail {
 // value, which as a C++ bool would be undefined: hence u8.
 template <DType D>
 struct Stored;
+template <>
+struct Stored<DType::f16> {
+  using Type = Half;
+};
+template <>
+struct Stored<DType::bf16> {
+  using Type = BFloat16;
+};
 template <>
 struct Stored<DType::f32> {
   using Type = float;
@@ -53,6 +62,10 @@ struct Stored<DType::boolean> {
 };
 template <DType D>
 using stored_t = typename Stored<D>::Type;
+
+constexpr bool is_float16(DType dtype) noexcept {
+  return dtype == DType::f16 || dtype == DType::bf16;
+}
 
 // Elements are read and written by memcpy: the memory may be foreign, and was perhaps written as
 // another type.
@@ -93,6 +106,12 @@ template <DType To, DType From>
 stored_t<To> convert(stored_t<From> value) noexcept {
   if constexpr (To == From) {
     return value;
+  } else if constexpr (is_float16(From)) {
+    return convert<To, DType::f32>(static_cast<float>(value));
+  } else if constexpr (is_float16(To) && From == DType::boolean) {
+    return stored_t<To>(value != 0 ? 1 : 0);
+  } else if constexpr (is_float16(To)) {
+    return stored_t<To>(value);
   } else if constexpr (To == DType::boolean) {
     return value != 0 ? 1 : 0;
   } else if constexpr (From == DType::boolean) {

@@ -7,6 +7,10 @@ namespace ebb::inline v0 {
 
 std::string_view to_string(DType dtype) noexcept {
   switch (dtype) {
+    case DType::f16:
+      return "f16";
+    case DType::bf16:
+      return "bf16";
     case DType::f32:
       return "f32";
     case DType::f64:
@@ -23,6 +27,8 @@ std::string_view to_string(DType dtype) noexcept {
       return "i64";
     case DType::boolean:
       return "bool";
+    case DType::string:
+      return "string";
   }
   return "?";
 }

@@ -118,6 +118,13 @@ bool Iteration::every(std::uint64_t n) const {
   return (index_ + 1) % n == 0;
 }
 
+Storage Iteration::allocate(Bytes bytes, Stream stream, Place at) const {
+  const Owner mine = owner();
+  const bool on_cpu = stream.device.kind == DeviceKind::cpu;
+  return Storage::make(Owner(*mine.record(), mine.generation(), stream), bytes,
+                       on_cpu ? default_align_cpu : default_align_cuda, Birth{at});
+}
+
 Tensor Iteration::keep(const Tensor& tensor, Place at) const {
   return detail::keep_in(tensor, open_.parent(), at);
 }

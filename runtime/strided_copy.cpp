@@ -5,6 +5,7 @@
 
 #include "convert.h"
 
+#include <string>
 #include <utility>
 
 namespace ebb::inline v0::detail {
@@ -59,7 +60,7 @@ LoopNest merged_dims(const LoopNest& nest) {
   return merged;
 }
 
-using Run = void (*)(std::byte* to, const std::byte* from, const Dim& dim) noexcept;
+using Run = void (*)(std::byte* to, const std::byte* from, const Dim& dim);
 
 template <DType To, DType From>
 void run(std::byte* to, const std::byte* from, const Dim& dim) noexcept {
@@ -87,8 +88,17 @@ void run(std::byte* to, const std::byte* from, const Dim& dim) noexcept {
   }
 }
 
-constexpr std::size_t dtypes = 8;
-static_assert(static_cast<std::size_t>(DType::boolean) + 1 == dtypes);
+// Both sides are constructed strings.
+void run_strings(std::byte* to, const std::byte* from, const Dim& dim) {
+  for (std::int64_t i = 0; i < dim.size; ++i) {
+    *reinterpret_cast<std::string*>(to + i * dim.to) =
+        *reinterpret_cast<const std::string*>(from + i * dim.from);
+  }
+}
+
+// Of the dtypes that convert into each other: string, the last one, does not.
+constexpr std::size_t dtypes = 10;
+static_assert(static_cast<std::size_t>(DType::string) == dtypes);
 
 template <std::size_t... Pair>
 constexpr std::array<Run, sizeof...(Pair)> make_runs(std::index_sequence<Pair...> /*pairs*/) {
@@ -97,18 +107,23 @@ constexpr std::array<Run, sizeof...(Pair)> make_runs(std::index_sequence<Pair...
 
 constexpr auto runs = make_runs(std::make_index_sequence<dtypes * dtypes>{});
 
+Run choose_run(DType to, DType from) {
+  EBB_ASSERT(is_plain(to) == is_plain(from));
+  return is_plain(to) ? runs[static_cast<std::size_t>(to) * dtypes + static_cast<std::size_t>(from)]
+                      : run_strings;
+}
+
 }  // namespace
 
 void strided_copy(const Shape& shape, const StridedElements<std::byte>& to,
-                  const StridedElements<const std::byte>& from) noexcept {
+                  const StridedElements<const std::byte>& from) {
   for (std::int64_t size : shape) {
     if (size == 0) {
       return;
     }
   }
   const LoopNest nest = merged_dims(sorted_dims(shape, to, from));
-  const Run run =
-      runs[static_cast<std::size_t>(to.dtype) * dtypes + static_cast<std::size_t>(from.dtype)];
+  const Run run = choose_run(to.dtype, from.dtype);
   if (nest.count == 0) {
     run(to.data, from.data, {1, 0, 0});
     return;

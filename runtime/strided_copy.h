@@ -3,6 +3,7 @@
 // copy_, fill_, clone, item and printing. Any thread that may touch both memories.
 #pragma once
 
+#include <ebb/alloc/check.h>
 #include <ebb/runtime/dtype.h>
 #include <ebb/runtime/shape.h>
 
@@ -23,9 +24,16 @@ struct StridedElements {
   Strides strides{};
 };
 
+// Throws std::invalid_argument, naming both, when one is string and the other is not.
+inline void require_convertible(DType from, DType to, const char* function) {
+  EBB_REQUIRE(is_plain(from) == is_plain(to), function, "elements are not converted from ",
+              to_string(from), " to ", to_string(to));
+}
+
 // Writes from's elements, converted, to to's, for every index of shape. The memories must not
-// overlap. Makes no heap call.
+// overlap, and the dtypes must be convertible. Makes no heap call, save for strings, which are
+// assigned: that may throw std::bad_alloc, and leaves valid strings.
 void strided_copy(const Shape& shape, const StridedElements<std::byte>& to,
-                  const StridedElements<const std::byte>& from) noexcept;
+                  const StridedElements<const std::byte>& from);
 
 }  // namespace ebb::inline v0::detail

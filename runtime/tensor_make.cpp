@@ -18,14 +18,20 @@ Bytes bytes_of(const Shape& shape, DType dtype) {
 Tensor make(const char* function, Owner owner, const Shape& shape, DType dtype, Place at) {
   EBB_REQUIRE(owner, function, "the owner is empty: pass a Runtime or an Iteration");
   const Device device = owner.stream().device;
+  const Birth birth{at, birth_note(dtype, shape, device)};
+  if (!is_plain(dtype)) [[unlikely]] {
+    const auto count = static_cast<std::size_t>(shape.elements());
+    return {Storage::make_elements(owner, element_ops<std::string>, count, birth), dtype, shape};
+  }
   const Align align = device.kind == DeviceKind::cpu ? default_align_cpu : default_align_cuda;
-  return {Storage::make(owner, bytes_of(shape, dtype), align,
-                        Birth{at, birth_note(dtype, shape, device)}),
-          dtype, shape};
+  return {Storage::make(owner, bytes_of(shape, dtype), align, birth), dtype, shape};
 }
 
 Tensor make_zeros(const char* function, Owner owner, const Shape& shape, DType dtype, Place at) {
   Tensor tensor = make(function, owner, shape, dtype, at);
+  if (!is_plain(dtype)) {
+    return tensor;  // constructed empty
+  }
   if (tensor.device() != cpu) {
     return tensor.fill_(0);
   }
@@ -67,17 +73,6 @@ Tensor full(Owner owner, const Shape& shape, double value, DType dtype, Place at
 
 Tensor full(const Shape& shape, double value, DType dtype, Place at) {
   return make_full("full", Owner::current("full"), shape, value, dtype, at);
-}
-
-Tensor from_blob(Owner owner, DataPtr data, const Shape& shape, DType dtype, Place at) {
-  EBB_REQUIRE(owner, "from_blob", "the owner is empty: pass a Runtime or an Iteration");
-  const Bytes bytes = bytes_of(shape, dtype);
-  EBB_REQUIRE(data || bytes == Bytes{}, "from_blob", "data is null, and the shape ",
-              to_string(shape), " has elements");
-  EBB_REQUIRE(reinterpret_cast<std::uintptr_t>(data.get()) % size_of(dtype) == 0, "from_blob",
-              "data is not aligned for ", to_string(dtype));
-  const Birth birth{at, birth_note(dtype, shape, data.device())};
-  return {Storage::wrap(owner, std::move(data), bytes, birth), dtype, shape};
 }
 
 }  // namespace ebb::inline v0

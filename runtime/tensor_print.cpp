@@ -9,6 +9,7 @@
 #include <charconv>
 #include <limits>
 #include <ostream>
+#include <string_view>
 
 namespace ebb::inline v0 {
 
@@ -72,15 +73,41 @@ class Printer {
   void print_element(std::int64_t at) {
     const std::byte* from = data_ + static_cast<std::size_t>(at) * size_of(tensor_.dtype());
     switch (tensor_.dtype()) {
+      case DType::f16:
+      case DType::bf16:
       case DType::f32:
       case DType::f64:
         return print_as<double>(from, std::chars_format::general, 6);
       case DType::boolean:
         text_ += std::to_integer<unsigned>(*from) != 0 ? "true" : "false";
         return;
+      case DType::string:
+        return print_quoted(*reinterpret_cast<const std::string*>(from));
       default:
         return print_as<std::int64_t>(from);
     }
+  }
+
+  // In double quotes; quotes, backslashes and control characters as escapes, the rest as it is.
+  void print_quoted(std::string_view value) {
+    text_ += '"';
+    for (const char c : value) {
+      constexpr std::string_view digits = "0123456789abcdef";
+      const auto byte = static_cast<unsigned char>(c);
+      if (c == '"' || c == '\\') {
+        text_ += '\\';
+        text_ += c;
+      } else if (c == '\n') {
+        text_ += "\\n";
+      } else if (byte < 0x20 || byte == 0x7f) {
+        text_ += "\\x";
+        text_ += digits[byte / 16];
+        text_ += digits[byte % 16];
+      } else {
+        text_ += c;
+      }
+    }
+    text_ += '"';
   }
 
   template <class T, class... Format>
@@ -110,7 +137,9 @@ std::string to_string(const Tensor& tensor) {
   text += to_string(tensor.shape()) + " " + to_string(tensor.device());
   if (tensor.device() == cpu) {  // no device is waited for, or copied from, to print
     text += '\n';
-    if (tensor.elements() == 0) {
+    if (!tensor.in_storage()) {
+      text += "(the storage was resized or swapped, and no longer holds these elements)";
+    } else if (tensor.elements() == 0) {
       text += "[]";
     } else {
       Printer(tensor, text).print();

@@ -145,3 +145,21 @@ TEST_CASE("race: weak references lock or do not, while the last strong one goes"
       });
   CHECK(f.domain->stats().storages_live == 0);
 }
+
+TEST_CASE("race: a late task resizes a straggler while its iteration closes; the bytes add up") {
+  ImpatientLoop loop;
+  Storage straggler;
+  race(
+      [&](int i) {
+        loop.open(i);
+        straggler = DomainFixture::make(100_B);
+      },
+      [&](int) { loop.it.reset(); },
+      [&](int i) { straggler.resize(Bytes{static_cast<std::size_t>(1 + i % 500)}); },
+      [&](int i) {
+        CHECK(straggler.bytes() == Bytes{static_cast<std::size_t>(1 + i % 500)});
+        CHECK(loop.f.domain->stats().adopted_bytes == straggler.bytes());
+        straggler.reset();
+        loop.check_nothing_is_left();
+      });
+}

@@ -58,6 +58,7 @@ TEST_CASE("dataset: a schema that cannot be is refused when the loader is made")
   CHECK(contains(refusal(rig.rt, {{{"a", DType::f32, {1, 1, 1, 1, 1, 1, 1, 1}}}}), "at most 7"));
   const std::int64_t much = std::int64_t{1} << 40;
   CHECK(contains(refusal(rig.rt, {{{"a", DType::f64, {much, 1 << 22}}}}), "overflows"));
+  CHECK(contains(refusal(rig.rt, {{{"a", DType::string, {}}}}), "not strings"));
   CHECK(refusal(rig.rt, {{{"a", DType::f64, {0}}}}) == "accepted");
 }
 

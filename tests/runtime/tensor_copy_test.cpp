@@ -24,8 +24,8 @@ using Fixture = ebb::test::TensorFixture;
 
 namespace {
 
-constexpr DType all_dtypes[] = {DType::f32, DType::f64, DType::i8,  DType::u8,
-                                DType::i16, DType::i32, DType::i64, DType::boolean};
+constexpr DType all_dtypes[] = {DType::f16, DType::bf16, DType::f32, DType::f64, DType::i8,
+                                DType::u8,  DType::i16,  DType::i32, DType::i64, DType::boolean};
 
 std::uint64_t number_from(const char* variable, std::uint64_t otherwise) {
   const char* text = std::getenv(variable);
@@ -49,6 +49,10 @@ double read_as(const Tensor& x, std::int64_t n) {
 
 double read(const Tensor& x, std::int64_t n) {
   switch (x.dtype()) {
+    case DType::f16:
+      return read_as<ebb::Half>(x, n);
+    case DType::bf16:
+      return read_as<ebb::BFloat16>(x, n);
     case DType::f32:
       return read_as<float>(x, n);
     case DType::f64:
@@ -75,7 +79,7 @@ class Generator {
   std::int64_t upto(std::int64_t last) {
     return std::uniform_int_distribution<std::int64_t>(0, last)(engine_);
   }
-  DType dtype() { return all_dtypes[upto(7)]; }
+  DType dtype() { return all_dtypes[upto(9)]; }
   Shape shape(int most_dims) {
     std::vector<std::int64_t> sizes(static_cast<std::size_t>(upto(most_dims)));
     for (auto& size : sizes) {

@@ -19,3 +19,4 @@
 #include <ebb/runtime/random.h>
 #include <ebb/runtime/runtime.h>
 #include <ebb/runtime/tensor.h>
+#include <ebb/runtime/tensor_from.h>

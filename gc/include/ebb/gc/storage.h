@@ -6,6 +6,7 @@
 #include <ebb/alloc/data_ptr.h>
 #include <ebb/alloc/heap.h>
 #include <ebb/gc/birth.h>
+#include <ebb/gc/elements.h>
 #include <ebb/gc/owner.h>
 
 #include <atomic>
@@ -35,6 +36,8 @@ struct StorageHead : Cell {
   Bytes bytes;
   Device device;
   bool read_only = false;
+  bool replaced = false;      // it shrank or was swapped: views made earlier check themselves
+  bool has_elements = false;  // constructed ones, not plain bytes
 };
 
 void storage_last_strong(StorageHead* head) noexcept;
@@ -65,6 +68,15 @@ class Storage {
   // Takes ownership of foreign memory; owner is charged bytes. On failure data is released.
   static Storage wrap(const Owner& owner, DataPtr data, Bytes bytes, const Birth& birth);
 
+  // Returns count value-constructed elements charged to owner, in host memory. They are destroyed
+  // with the last strong reference, on the thread that drops it, before the bytes go. Throws
+  // OutOfMemory and what a constructor throws; then nothing is left behind. ops must be static.
+  static Storage make_elements(Owner owner, const ElementOps& ops, std::size_t count,
+                               const Birth& birth);
+  // As wrap, for count elements that live in data: its release destroys them.
+  static Storage wrap_elements(Owner owner, DataPtr data, const ElementOps& ops, std::size_t count,
+                               const Birth& birth);
+
   void reset() noexcept {
     using Head = detail::StorageHead;
     // The release of other holders pairs with either acquire: what they did to the bytes is seen
@@ -82,6 +94,11 @@ class Storage {
   Bytes bytes() const noexcept { return head_->bytes; }
   Device device() const noexcept { return head_->device; }
   bool read_only() const noexcept { return head_->read_only; }
+  // Returns whether it has ever shrunk or been swapped: a view made before may pass its end.
+  bool replaced() const noexcept { return head_->replaced; }
+  bool has_elements() const noexcept { return head_->has_elements; }
+  // Returns the table of the elements, or null when the storage holds plain bytes.
+  const ElementOps* element_ops() const noexcept;
   std::uint32_t use_count() const noexcept {
     return head_ == nullptr
                ? 0
@@ -96,6 +113,21 @@ class Storage {
   // Runs finalizer(context) after the bytes are released, in order of registration; the same pair
   // registered again is one. Any thread that holds a reference.
   void add_finalizer(void (*finalizer)(void* context) noexcept, void* context);
+
+  // Makes the storage hold bytes (uninitialised from the old end on) or count elements (new ones
+  // value-constructed). New memory is taken from the storage's own owner, whatever the old came
+  // from; what fits is copied, and the old is released. Every handle sees the new address; raw
+  // pointers into the old are dangling. On failure nothing has changed. Nobody else may use the
+  // storage meanwhile. Throws OutOfMemory; std::invalid_argument for a storage that is read-only,
+  // a loader's or not in host memory, when the owner's runtime has ended, and for the form that
+  // does not fit the storage.
+  void resize(Bytes bytes);
+  void resize_elements(std::size_t count);
+  // Exchanges all that two storages of one owner hold: memory, device, finalizers, names, what
+  // reports say. Every handle of one sees what the other had. Nobody else may use either
+  // meanwhile. Throws std::invalid_argument, and changes nothing, when the owners differ or are
+  // loaders.
+  void swap(Storage& other);
 
   // Moves the charge to owner: keep and adopt are built on it. Any thread. [gc.count]
   void transfer(const Owner& owner) noexcept;

@@ -2,13 +2,18 @@
 // Element types of tensors. Values: free to copy and use on any thread.
 #pragma once
 
+#include <ebb/runtime/half.h>
+
 #include <cstddef>
 #include <cstdint>
+#include <string>
 #include <string_view>
 
 namespace ebb::inline v0 {
 
-enum class DType : std::uint8_t { f32, f64, i8, u8, i16, i32, i64, boolean };
+// Numbers, booleans, and strings: elements of type std::string, which tensors construct and
+// destroy.
+enum class DType : std::uint8_t { f16, bf16, f32, f64, i8, u8, i16, i32, i64, boolean, string };
 
 // Returns the size of one element in bytes.
 constexpr std::size_t size_of(DType dtype) noexcept {
@@ -17,6 +22,8 @@ constexpr std::size_t size_of(DType dtype) noexcept {
     case DType::u8:
     case DType::boolean:
       return 1;
+    case DType::f16:
+    case DType::bf16:
     case DType::i16:
       return 2;
     case DType::f32:
@@ -25,16 +32,36 @@ constexpr std::size_t size_of(DType dtype) noexcept {
     case DType::f64:
     case DType::i64:
       return 8;
+    case DType::string:
+      return sizeof(std::string);
   }
   return 0;
 }
 
-// Returns "f32", "i64", "bool" and so on.
+// Returns the alignment of one element in bytes.
+constexpr std::size_t align_of(DType dtype) noexcept {
+  return dtype == DType::string ? alignof(std::string) : size_of(dtype);
+}
+
+// Returns whether elements are plain bytes that may be copied as such: all but strings.
+constexpr bool is_plain(DType dtype) noexcept {
+  return dtype != DType::string;
+}
+
+// Returns "f32", "i64", "bool", "string" and so on.
 std::string_view to_string(DType dtype) noexcept;
 
 namespace detail {
 template <class T>
 struct DTypeOf;  // no definition: T is no element type
+template <>
+struct DTypeOf<Half> {
+  static constexpr DType value = DType::f16;
+};
+template <>
+struct DTypeOf<BFloat16> {
+  static constexpr DType value = DType::bf16;
+};
 template <>
 struct DTypeOf<float> {
   static constexpr DType value = DType::f32;
@@ -66,6 +93,10 @@ struct DTypeOf<std::int64_t> {
 template <>
 struct DTypeOf<bool> {
   static constexpr DType value = DType::boolean;
+};
+template <>
+struct DTypeOf<std::string> {
+  static constexpr DType value = DType::string;
 };
 }  // namespace detail
 

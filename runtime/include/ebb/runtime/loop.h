@@ -4,6 +4,7 @@
 #pragma once
 
 #include <ebb/gc/close.h>
+#include <ebb/gc/owner_resource.h>
 #include <ebb/runtime/batch_source.h>
 #include <ebb/runtime/runtime.h>
 
@@ -132,6 +133,20 @@ class Iteration {
   [[nodiscard]] Tensor keep(const Tensor& tensor, Place at = Place::here()) const;
   // Returns a copy of the view's elements that belongs to the parent.
   [[nodiscard]] Tensor keep_copy(const Tensor& tensor, Place at = Place::here()) const;
+
+  // Returns uninitialised bytes that belong to this iteration, for kernels of your own; as its
+  // tensors they are waited for at close. On owner's stream unless one is given. Throws
+  // OutOfMemory.
+  [[nodiscard]] Storage allocate(Bytes bytes, Place at = Place::here()) const {
+    return allocate(bytes, owner().stream(), at);
+  }
+  [[nodiscard]] Storage allocate(Bytes bytes, Stream stream, Place at = Place::here()) const;
+  // Returns this iteration as a resource of standard containers; see resource_of.
+  //
+  //   std::pmr::vector<Box> boxes(it.resource());
+  std::pmr::memory_resource* resource(Place at = Place::here()) const {
+    return resource_of(owner(), at);
+  }
 
   // Notes a value by name; keeps nothing alive. The tensor must hold one element.
   void log(std::string_view name, double value);

@@ -7,6 +7,7 @@
 #include <ebb/gc/place.h>
 #include <ebb/gc/storage.h>
 #include <ebb/runtime/dtype.h>
+#include <ebb/runtime/element_view.h>
 #include <ebb/runtime/shape.h>
 
 #include <array>
@@ -15,6 +16,7 @@
 #include <iosfwd>
 #include <span>
 #include <string>
+#include <string_view>
 #include <type_traits>
 
 namespace ebb::inline v0 {
@@ -29,8 +31,12 @@ class Tensor {
  public:
   Tensor() = default;
   // A view of storage that begins offset elements in, contiguous. Throws std::invalid_argument
-  // when the storage is too small for it, or not aligned for the dtype.
+  // when the storage is too small for it, not aligned for the dtype, or when only one of the two
+  // has to do with strings.
   Tensor(Storage storage, DType dtype, const Shape& shape, std::int64_t offset = 0);
+  // As above with a stride for each dimension, which may be 0 or negative.
+  static Tensor strided(Storage storage, DType dtype, const Shape& shape,
+                        std::span<const std::int64_t> strides, std::int64_t offset = 0);
 
   bool defined() const noexcept { return static_cast<bool>(storage_); }
   DType dtype() const noexcept { return dtype_; }
@@ -51,6 +57,9 @@ class Tensor {
   }
   std::int64_t offset() const noexcept { return offset_; }
   bool is_contiguous() const noexcept;
+  // Returns whether every element lies in the storage. It does, unless the storage was resized or
+  // swapped after this view was made: then access throws std::invalid_argument.
+  bool in_storage() const noexcept;
   const Storage& storage() const noexcept { return storage_; }
 
   // Returns the first element's address. T must be the dtype's type; data<T>() also demands that
@@ -65,6 +74,19 @@ class Tensor {
     require_contiguous("Tensor::span");
     require_host("Tensor::span");
     return {data<T>(), static_cast<std::size_t>(elements())};
+  }
+  // Returns the elements of a CPU tensor of rank dimensions by index.
+  template <class T, std::size_t rank>
+  auto view() const {
+    require_host("Tensor::view");
+    require_dims(rank, "Tensor::view");
+    std::array<std::int64_t, rank> sizes{};
+    std::array<std::int64_t, rank> strides{};
+    for (std::size_t d = 0; d < rank; ++d) {
+      sizes[d] = shape_[static_cast<int>(d)];
+      strides[d] = strides_[d];
+    }
+    return ElementView<T, rank>(data<T>(), sizes, strides);
   }
   // Returns the only element, converted to T (a dtype's type) as copy_ does. Throws when there are
   // more or none.
@@ -86,15 +108,33 @@ class Tensor {
 
   // Writes other's elements into this tensor, as if all were read before the first is written.
   // Shapes must be equal. Dtypes are converted: numbers out of range become the nearest that fits,
-  // fractions are cut off, NaN becomes 0 in integers, all but 0 is true. Views that overlap without
-  // both being contiguous go through a temporary from the system's heap. Throws
-  // std::invalid_argument when this tensor repeats elements, by expand().
+  // fractions are cut off, NaN becomes 0 in integers, all but 0 is true, f16 and bf16 round to
+  // nearest. Strings are copied to strings only. Views that overlap without both being contiguous
+  // go through a temporary from the system's heap. Throws std::invalid_argument when this tensor
+  // repeats elements, by expand(), and between strings and numbers.
   const Tensor& copy_(const Tensor& other) const;
   // Writes value, converted as above, into every element.
   const Tensor& fill_(double value) const;
+  // Writes value into every element of a tensor of strings.
+  const Tensor& fill_(std::string_view value) const;
   // Returns a contiguous copy that is charged to owner, or to the current owner.
   Tensor clone(Owner owner, Place at = Place::here()) const;
   Tensor clone(Place at = Place::here()) const;
+
+  // Returns a contiguous copy of the elements that is charged to owner, on the device of owner's
+  // stream. Throws std::invalid_argument when that is not the CPU yet.
+  Tensor to(Owner owner, Place at = Place::here()) const;
+  // Returns this tensor when it is on device, else a copy there, charged to the current owner.
+  Tensor to(Device device, Place at = Place::here()) const;
+  // Returns this tensor when it has that dtype, else a converted copy, charged to the current
+  // owner.
+  Tensor to(DType dtype, Place at = Place::here()) const;
+
+  // Gives the tensor another shape, and its storage another size: the first elements stay, in
+  // order; new ones are uninitialised, or empty strings. The tensor must be contiguous and all of
+  // its storage, of which other views see the new size too; nobody else may use it meanwhile. On
+  // failure nothing has changed. Throws OutOfMemory and std::invalid_argument.
+  Tensor& resize_(const Shape& shape);
 
   // Names the storage for reports; name must be a literal. Returns this tensor.
   const Tensor& named(const char* name) const noexcept;
@@ -107,7 +147,15 @@ class Tensor {
       fail_undefined(function);
     }
   }
+  // Throws unless the elements can be touched here: on the CPU, and in the storage.
   void require_host(const char* function) const;
+  void require_dims(std::size_t wanted, const char* function) const;
+  void require_in_storage(const char* function) const {
+    if (storage_.replaced()) [[unlikely]] {
+      check_in_storage(function);
+    }
+  }
+  void check_in_storage(const char* function) const;
   void require_writable(const char* function) const;
   [[noreturn]] static void fail_undefined(const char* function);
   void read_item(void* out, DType as) const;
@@ -122,7 +170,7 @@ class Tensor {
 
 // Factories. Each takes the owner first (a Runtime or an Iteration converts to one), or uses the
 // current owner; on a thread without one that throws std::invalid_argument and says the remedy.
-// All throw OutOfMemory. Elements of empty are uninitialised.
+// All throw OutOfMemory. Numbers of empty are uninitialised; strings are constructed and empty.
 Tensor empty(Owner owner, const Shape& shape, DType dtype = DType::f32, Place at = Place::here());
 Tensor empty(const Shape& shape, DType dtype = DType::f32, Place at = Place::here());
 Tensor zeros(Owner owner, const Shape& shape, DType dtype = DType::f32, Place at = Place::here());
@@ -132,8 +180,9 @@ Tensor full(Owner owner, const Shape& shape, double value, DType dtype = DType::
 Tensor full(const Shape& shape, double value, DType dtype = DType::f32, Place at = Place::here());
 
 // Wraps foreign memory of shape.elements() elements as a contiguous tensor; data is released with
-// the last view, and at once when this throws. Throws std::invalid_argument for null data and
-// for data that is not aligned for dtype.
+// the last view, and at once when this throws. Strings must be constructed, and are destroyed by
+// data's release. Throws std::invalid_argument for null data and for data that is not aligned for
+// dtype. More forms are in tensor_from.h.
 Tensor from_blob(Owner owner, DataPtr data, const Shape& shape, DType dtype,
                  Place at = Place::here());
 

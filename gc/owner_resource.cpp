@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// Allocations of standard containers as storages: the handle lies in front of the bytes, so that
+// freeing needs nothing but the address.
+#include "owner_record.h"
+
+#include <ebb/gc/owner_resource.h>
+#include <ebb/gc/storage.h>
+
+#include <algorithm>
+#include <new>
+#include <stdexcept>
+#include <utility>
+
+namespace ebb::inline v0 {
+namespace detail {
+namespace {
+
+// Room for the handle that keeps the bytes after it aligned.
+std::size_t header_bytes(std::size_t alignment) noexcept {
+  return std::max(alignment, std::max(sizeof(Storage), alignof(std::max_align_t)));
+}
+
+Storage* handle_of(void* memory) noexcept {
+  return static_cast<Storage*>(
+      static_cast<void*>(static_cast<std::byte*>(memory) - sizeof(Storage)));
+}
+
+}  // namespace
+
+void* ScopedResource::do_allocate(std::size_t bytes, std::size_t alignment) {
+  const std::size_t header = header_bytes(alignment);
+  const Owner owner(record_, generation_.load(std::memory_order_relaxed), Stream{});
+  const Birth birth{{file_.load(std::memory_order_relaxed), line_.load(std::memory_order_relaxed)}};
+  Storage storage = Storage::make(owner, Bytes{bytes} + Bytes{header}, Align{header}, birth);
+  storage.set_name("pmr");
+  std::byte* const memory = static_cast<std::byte*>(storage.data()) + header;
+  new (handle_of(memory)) Storage(std::move(storage));
+  return memory;
+}
+
+void ScopedResource::do_deallocate(void* memory, std::size_t /*bytes*/, std::size_t /*alignment*/) {
+  Storage* const handle = handle_of(memory);
+  // The last storage of a runtime takes the domain along, and this object with it.
+  const Storage last = std::move(*handle);
+  handle->~Storage();
+}
+
+}  // namespace detail
+
+std::pmr::memory_resource* resource_of(Owner owner, Place at) {
+  if (!owner) {
+    throw std::invalid_argument("[resource_of] the owner is empty: pass a Runtime or an Iteration");
+  }
+  owner.record()->resource.aim(owner.generation(), at);
+  return &owner.record()->resource;
+}
+
+}  // namespace ebb::inline v0

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+// Making storages of constructed elements. Nothing of it is on the way of plain storages: their
+// destruction is the release of the pointer that they hold. [gc.storage]
+#include "domain_impl.h"
+#include "element_block.h"
+#include "storage_cell.h"
+
+#include <ebb/gc/storage.h>
+
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+namespace ebb::inline v0 {
+namespace {
+
+// Returns the record whose pool a new block comes from: wrap() charges the same one, unless the
+// owner closes in between; then the block is the runtime's in any case.
+const OwnerRecord& pool_record(Owner owner, const char* function) {
+  if (!owner) {
+    throw std::invalid_argument("[" + std::string(function) + "] the owner is empty");
+  }
+  if (owner.stream().device != cpu) {
+    throw std::invalid_argument("[" + std::string(function) +
+                                "] elements live in host memory, not on " +
+                                to_string(owner.stream().device));
+  }
+  return owner.is_open() ? *owner.record() : *owner.domain()->impl().long_lived;
+}
+
+}  // namespace
+
+Storage Storage::make_elements(Owner owner, const ElementOps& ops, std::size_t count,
+                               const Birth& birth) {
+  constexpr const char* function = "Storage::make_elements";
+  const Bytes bytes = ops.size * count;
+  DataPtr ptr =
+      detail::make_element_ptr(pool_record(owner, function), ops, count, nullptr, 0, function);
+  Storage storage = wrap(owner, std::move(ptr), bytes, birth);
+  storage.head_->has_elements = true;
+  return storage;
+}
+
+Storage Storage::wrap_elements(Owner owner, DataPtr data, const ElementOps& ops, std::size_t count,
+                               const Birth& birth) {
+  const Bytes bytes = ops.size * count;
+  if (data.device() != cpu) {
+    throw std::invalid_argument("[Storage::wrap_elements] elements live in host memory, not on " +
+                                to_string(data.device()));
+  }
+  DataPtr ptr = detail::wrap_element_ptr(pool_record(owner, "Storage::wrap_elements"),
+                                         std::move(data), ops, count);
+  Storage storage = wrap(owner, std::move(ptr), bytes, birth);
+  storage.head_->has_elements = true;
+  return storage;
+}
+
+const ElementOps* Storage::element_ops() const noexcept {
+  if (!head_->has_elements) {
+    return nullptr;
+  }
+  return detail::element_block_of(static_cast<const detail::StorageCell*>(head_)->ptr)->ops;
+}
+
+}  // namespace ebb::inline v0

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+// Replacing what a storage holds: resize and swap. The caller is alone with the storage, save for
+// a close that scans for stragglers: the replace mutex keeps the two apart. [gc.storage]
+#include "domain_impl.h"
+#include "element_block.h"
+#include "slot.h"
+#include "storage_cell.h"
+
+#include <ebb/gc/storage.h>
+
+#include <algorithm>
+#include <cstring>
+#include <mutex>
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+namespace ebb::inline v0 {
+namespace {
+
+using detail::StorageCell;
+
+StorageCell& cell_of(detail::StorageHead* head) noexcept {
+  return *static_cast<StorageCell*>(head);
+}
+
+[[noreturn]] void refuse(const char* function, const std::string& why) {
+  throw std::invalid_argument("[" + std::string(function) + "] " + why);
+}
+
+OwnerRecord& owner_of(const StorageCell& cell) noexcept {
+  return *cell.owner.record();
+}
+
+// Throws unless the storage may be resized. Returns its owner.
+const OwnerRecord& resizable(detail::StorageHead* head, const char* function) {
+  if (head == nullptr) {
+    refuse(function, "the storage is empty");
+  }
+  if (head->read_only) {
+    refuse(function, "the storage is read-only");
+  }
+  if (head->device != cpu) {
+    refuse(function, "the storage is on " + to_string(head->device) + ", not in host memory");
+  }
+  const OwnerRecord& owner = owner_of(cell_of(head));
+  if (owner.kind == OwnerKind::loader) {
+    refuse(function, "the storage is a loader's, whose slots have one size");
+  }
+  return owner;
+}
+
+void change_adopted(const StorageCell& cell, Domain& domain, std::int64_t by) noexcept {
+  if (cell.adopted.load(std::memory_order_relaxed)) {
+    domain.impl().adopted_bytes.fetch_add(by, std::memory_order_relaxed);
+  }
+}
+
+// Puts fresh into the cell; what was there is released without the lock.
+void replace(StorageCell& cell, DataPtr fresh, Bytes bytes) noexcept {
+  Domain& domain = *owner_of(cell).domain;
+  const std::lock_guard lock(domain.impl().replace_mutex);
+  std::swap(cell.ptr, fresh);
+  const std::int64_t by = detail::signed_bytes(bytes) - detail::signed_bytes(cell.bytes);
+  cell.data = cell.ptr.get();
+  cell.bytes = bytes;
+  cell.replaced = cell.replaced || by < 0;  // only then can an earlier view pass the end
+  owner_of(cell).change_bytes(by, detail::this_thread_number());
+  change_adopted(cell, domain, by);
+}
+
+// The birth and the figures that reports show go along with the memory.
+void swap_contents(StorageCell& a, StorageCell& b) noexcept {
+  std::swap(a.data, b.data);
+  std::swap(a.bytes, b.bytes);
+  std::swap(a.device, b.device);
+  std::swap(a.read_only, b.read_only);
+  std::swap(a.has_elements, b.has_elements);
+  std::swap(a.ptr, b.ptr);
+  std::swap(a.birth, b.birth);
+  std::swap(a.phase, b.phase);
+  std::swap(a.sequence, b.sequence);
+  std::swap(a.iteration, b.iteration);
+  std::swap(a.thread, b.thread);
+  std::swap(a.finalizers, b.finalizers);
+  a.name.store(b.name.exchange(a.name.load(std::memory_order_relaxed), std::memory_order_relaxed),
+               std::memory_order_relaxed);
+  a.replaced = b.replaced = true;
+}
+
+}  // namespace
+
+void Storage::resize(Bytes bytes) {
+  constexpr const char* function = "Storage::resize";
+  const OwnerRecord& owner = resizable(head_, function);
+  if (head_->has_elements) {
+    refuse(function, "the storage holds constructed elements: use resize_elements(count)");
+  }
+  const BlockRecord* const old = record_of(cell_of(head_).ptr);
+  const Align align = old != nullptr ? std::max(old->align, default_align_cpu) : default_align_cpu;
+  DataPtr fresh = own_block(detail::allocate_for(owner, bytes, align, Stream{}, function));
+  if (const std::size_t kept = std::min(bytes, head_->bytes).count(); kept != 0) {
+    std::memcpy(fresh.get(), head_->data, kept);
+  }
+  replace(cell_of(head_), std::move(fresh), bytes);
+}
+
+void Storage::resize_elements(std::size_t count) {
+  constexpr const char* function = "Storage::resize_elements";
+  const OwnerRecord& owner = resizable(head_, function);
+  if (!head_->has_elements) {
+    refuse(function, "the storage holds plain bytes: use resize(Bytes)");
+  }
+  const detail::ElementBlock& old = *detail::element_block_of(cell_of(head_).ptr);
+  const ElementOps& ops = *old.ops;
+  const Bytes bytes = ops.size * count;
+  DataPtr fresh = detail::make_element_ptr(owner, ops, count, head_->data,
+                                           std::min(count, old.count), function);
+  replace(cell_of(head_), std::move(fresh), bytes);
+}
+
+void Storage::swap(Storage& other) {
+  constexpr const char* function = "Storage::swap";
+  if (head_ == nullptr || other.head_ == nullptr) {
+    refuse(function, "a storage is empty");
+  }
+  if (is_same(other)) {
+    return;
+  }
+  StorageCell& a = cell_of(head_);
+  StorageCell& b = cell_of(other.head_);
+  Domain::Impl& impl = owner_of(a).domain->impl();
+  const std::scoped_lock lock(impl.replace_mutex, impl.finalizer_mutex);
+  if (&owner_of(a) != &owner_of(b)) {
+    refuse(function, "the storages have different owners: keep() or copy one of them first");
+  }
+  if (owner_of(a).kind == OwnerKind::loader) {
+    refuse(function, "the storages are a loader's slots");
+  }
+  const std::int64_t by = detail::signed_bytes(b.bytes) - detail::signed_bytes(a.bytes);
+  change_adopted(a, impl.domain, by);
+  change_adopted(b, impl.domain, -by);
+  swap_contents(a, b);
+}
+
+}  // namespace ebb::inline v0
