@@ -8,6 +8,7 @@
 #include <ebb/alloc/pool.h>
 
 #include <atomic>
+#include <chrono>
 #include <mutex>
 #include <thread>
 #include <vector>
@@ -265,4 +266,131 @@ TEST_CASE("heap threads: a heap whose pool closed stays usable until it is parke
   ebb::test::fill(after, 1);
   CHECK(ebb::test::holds(after, 1));
   give_back(after);
+}
+
+TEST_CASE("heap threads: a seizure races with the owner that comes back") {
+  ebb::Pool pool(ebb::system_source(), {});
+  std::atomic<bool> done{false};
+  std::vector<std::jthread> seizers;
+  for (int i = 0; i < 2; ++i) {
+    seizers.emplace_back([&] {
+      while (!done.load()) {
+        pool.trim();
+      }
+    });
+  }
+  std::vector<Block> kept;
+  const std::uint64_t rounds = ebb::test::stress(20000) / 10;
+  for (std::uint64_t round = 0; round < rounds; ++round) {
+    ebb::Heap& heap = pool.acquire();
+    REQUIRE(heap.is_mine());
+    kept.push_back(heap.allocate(Bytes{size_of(round)}));
+    ebb::test::fill(kept.back(), round);
+    ebb::Pool::park(heap);
+    if (kept.size() == 20) {
+      for (std::size_t i = 0; i < kept.size(); ++i) {
+        CHECK(ebb::test::holds(kept[i], round + 1 - kept.size() + i));
+        give_back(kept[i]);  // parked: every free is a foreign one
+      }
+      kept.clear();
+    }
+  }
+  done = true;
+  seizers.clear();
+  for (const Block& block : kept) {
+    give_back(block);
+  }
+  pool.trim();
+  CHECK(pool.stats().live == Bytes{0});
+  CHECK(pool.stats().reserved == Bytes{0});
+}
+
+TEST_CASE("heap threads: a thread gets the heap again that it had last") {
+  ebb::Pool pool(ebb::system_source(), {});
+  ebb::Heap& mine = pool.acquire();
+  ebb::Heap* others = nullptr;
+  std::jthread([&] {
+    others = &pool.acquire();
+    ebb::Pool::park(*others);
+  }).join();
+  ebb::Pool::park(mine);
+  CHECK(others != &mine);
+  for (int i = 0; i < 3; ++i) {
+    ebb::Heap& again = pool.acquire();
+    CHECK(&again == &mine);
+    ebb::Pool::park(again);
+  }
+}
+
+TEST_CASE("heap threads: a large block of a heap whose pool is gone gives its pages back at once") {
+  CountingSource source(ebb::system_source());
+  ebb::DataPtr large;
+  ebb::DataPtr small;
+  {
+    ebb::Pool pool(source, {});
+    ebb::Heap& heap = pool.acquire();
+    large = ebb::own_block(heap.allocate(Bytes{4 << 20}));
+    small = ebb::own_block(heap.allocate(Bytes{100}));
+    ebb::Pool::park(heap);
+  }
+  const auto before = source.counts();
+  CHECK(before.reserved != Bytes{0});
+  large.reset();
+  CHECK(source.counts().decommits == before.decommits + 1);
+  CHECK(source.counts().reserved == before.reserved);
+  small.reset();
+  CHECK(source.counts().reserved == Bytes{0});
+}
+
+TEST_CASE("heap threads: a request that the limit refuses waits for what others free") {
+  ebb::test::OwnHeap own({.limit = Bytes{2 << 20}, .limit_wait = std::chrono::seconds(60)});
+  const Block first = own.take(1 << 20);
+  std::jthread other([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    give_back(first);
+  });
+  const Block second = own.heap.try_allocate(Bytes{3 << 19});
+  CHECK(second);
+  own.heap.deallocate(second);
+}
+
+TEST_CASE("heap threads: a request waits for the idle pages of another thread's heap") {
+  ebb::Pool pool(ebb::system_source(),
+                 {.limit = Bytes{2 << 20}, .limit_wait = std::chrono::seconds(60)});
+  std::atomic<bool> full{false};
+  std::atomic<bool> done{false};
+  std::jthread other([&] {
+    ebb::Heap& heap = pool.acquire();
+    heap.deallocate(heap.allocate(Bytes{3 << 19}));
+    full = true;
+    while (!done) {
+      heap.drain();  // sees the request to trim
+      std::this_thread::yield();
+    }
+    ebb::Pool::park(heap);
+  });
+  while (!full) {
+    std::this_thread::yield();
+  }
+  ebb::Heap& heap = pool.acquire();
+  const Block block = heap.try_allocate(Bytes{1 << 20});
+  CHECK(block);
+  heap.deallocate(block);
+  ebb::Pool::park(heap);
+  done = true;
+}
+
+TEST_CASE("heap threads: the wait for a limit ends, and what cannot ever fit does not wait") {
+  using Clock = std::chrono::steady_clock;
+  ebb::test::OwnHeap own({.limit = Bytes{1 << 20}, .limit_wait = std::chrono::milliseconds(50)});
+  const Block block = own.take(1 << 19);
+  auto start = Clock::now();
+  CHECK_FALSE(own.heap.try_allocate(Bytes{3 << 18}));
+  CHECK(Clock::now() - start >= std::chrono::milliseconds(50));
+  CHECK(Clock::now() - start < std::chrono::seconds(20));
+  own.heap.deallocate(block);
+  ebb::test::OwnHeap patient({.limit = Bytes{1 << 20}, .limit_wait = std::chrono::hours(1)});
+  start = Clock::now();
+  CHECK_FALSE(patient.heap.try_allocate(Bytes{2 << 20}));
+  CHECK(Clock::now() - start < std::chrono::seconds(20));
 }
