@@ -4,8 +4,10 @@
 
 #include "owner_record.h"
 
+#include <ebb/alloc/address_map.h>
 #include <ebb/alloc/pool.h>
 #include <ebb/gc/domain.h>
+#include <ebb/gc/storage.h>
 
 #include <atomic>
 #include <cstdint>
@@ -58,6 +60,9 @@ class Domain::Impl {
   // Held while the bytes of a storage are replaced, and while a scan for stragglers reads them: a
   // close may scan while a late task resizes. Taken by rare calls only.
   std::mutex replace_mutex;
+  // Guards the storages that are known by their address only.
+  std::mutex raw_mutex;
+  AddressMap<detail::StorageHead> raw_live;
 
  private:
   // Guards the three containers.

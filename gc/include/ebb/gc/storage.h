@@ -137,6 +137,7 @@ class Storage {
 
  private:
   friend class WeakStorage;
+  friend class RawMemory;
   explicit Storage(detail::StorageHead* head) noexcept : head_(head) {}
 
   detail::StorageHead* head_ = nullptr;

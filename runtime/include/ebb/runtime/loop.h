@@ -5,6 +5,7 @@
 
 #include <ebb/gc/close.h>
 #include <ebb/gc/owner_resource.h>
+#include <ebb/gc/raw_memory.h>
 #include <ebb/runtime/batch_source.h>
 #include <ebb/runtime/runtime.h>
 
@@ -147,6 +148,12 @@ class Iteration {
   std::pmr::memory_resource* resource(Place at = Place::here()) const {
     return resource_of(owner(), at);
   }
+
+  // Returns this iteration as an allocator by bare addresses, as Thrust wants it; see RawMemory.
+  RawMemory raw(Stream stream, Place at = Place::here()) const {
+    return RawMemory(Owner(*owner().record(), owner().generation(), stream), at);
+  }
+  RawMemory raw(Place at = Place::here()) const { return raw(owner().stream(), at); }
 
   // Notes a value by name; keeps nothing alive. The tensor must hold one element.
   void log(std::string_view name, double value);
