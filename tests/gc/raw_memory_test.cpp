@@ -47,7 +47,7 @@ TEST_CASE("raw memory: a wrong address or size frees nothing") {
   raw.deallocate(data, 100);
   CHECK_THROWS_AS(raw.deallocate(data, 100), std::invalid_argument);
   CHECK(f.domain->memory().blocks_live == 0);
-  CHECK_THROWS_AS(RawMemory(Owner()), std::invalid_argument);
+  CHECK_THROWS_AS(RawMemory(Owner{}), std::invalid_argument);
 }
 
 TEST_CASE("raw memory: one thread's is freed by another's, also when the runtime is gone") {
