@@ -68,13 +68,16 @@ const char* Heap::name() const noexcept {
 Cell* Heap::take_cell() noexcept {
   EBB_ASSERT(impl_->is_mine());
   if (!impl_->cells.has_free()) [[unlikely]] {
-    impl_->drain_cells();
+    impl_->drain();
   }
   return impl_->cells.take();
 }
 
 void Heap::give_cell(Cell* cell) noexcept {
   if (impl_->is_mine()) {
+    if (cell->block != nullptr) [[unlikely]] {
+      impl_->drain_blocks();  // another thread has freed it, and the list links the cell
+    }
     impl_->cells.give(cell);
   } else {
     impl_->give_foreign(*cell);

@@ -6,6 +6,8 @@
 
 #include <ebb/alloc/check.h>
 
+#include <utility>
+
 namespace ebb::inline v0 {
 
 using detail::HeapRecord;
@@ -13,46 +15,63 @@ using detail::RecordKind;
 
 namespace {
 
-// The marks of an orphan in place of a list. Never read.
-HeapRecord* orphaned_records() noexcept {
+// The mark of an orphan in place of a list. Never read.
+template <class Node>
+Node* orphaned() noexcept {
   static constinit std::byte mark{};
-  return reinterpret_cast<HeapRecord*>(&mark);
+  return reinterpret_cast<Node*>(&mark);
 }
-Cell* orphaned_cells() noexcept {
-  return reinterpret_cast<Cell*>(orphaned_records());
+
+// Returns false when list is an orphan's. After it returned true nothing of the heap may be
+// touched: its owner may have ended it.
+template <class Node>
+bool push(std::atomic<Node*>& list, Node& node, Node*& link) noexcept {
+  Node* head = list.load(std::memory_order_relaxed);
+  do {
+    if (head == orphaned<Node>()) [[unlikely]] {
+      return false;
+    }
+    link = head;
+    // Release: pairs with take_all, which acquires the node and the end of its use. A node that
+    // comes back between does no harm: lists are only ever taken whole.
+  } while (!list.compare_exchange_weak(head, &node, std::memory_order_release,
+                                       std::memory_order_relaxed));
+  return true;
+}
+
+template <class Node>
+Node* take_all(std::atomic<Node*>& list) noexcept {
+  return list.load(std::memory_order_relaxed) != nullptr
+             ? list.exchange(nullptr, std::memory_order_acquire)
+             : nullptr;
 }
 
 }  // namespace
 
-// After a push nothing of the heap may be touched: its owner may have ended it.
 void Heap::Impl::give_foreign(HeapRecord& record) noexcept {
   if (record.kind() == RecordKind::direct) {
     free_direct(record);  // at once, so that a sanitizer sees later uses
-  } else if (space.on_host()) {
+  } else if (detail::poisons && space.on_host()) {
     detail::poison(record.data, record.bytes.count());
   }
-  HeapRecord* head = freed_.load(std::memory_order_relaxed);
-  do {
-    if (head == orphaned_records()) [[unlikely]] {
-      return give_orphaned(&record);
-    }
-    record.next_freed() = head;
-    // Release: pairs with the exchange in drain(), which acquires the record and the end of its
-    // use. A record that comes back between does no harm: lists are only ever taken whole.
-  } while (!freed_.compare_exchange_weak(head, &record, std::memory_order_release,
-                                         std::memory_order_relaxed));
+  if (!push(freed_, record, record.next_freed())) [[unlikely]] {
+    give_orphaned(&record);
+  }
+}
+
+void Heap::Impl::give_foreign_block(Cell& cell) noexcept {
+  if (detail::poisons && space.on_host()) {
+    detail::poison(cell.block->data, cell.block->bytes.count());
+  }
+  if (!push(freed_blocks_, cell, cell.next_block)) [[unlikely]] {
+    give_orphaned(static_cast<HeapRecord*>(cell.block));
+  }
 }
 
 void Heap::Impl::give_foreign(Cell& cell) noexcept {
-  Cell* head = freed_cells_.load(std::memory_order_relaxed);
-  do {
-    if (head == orphaned_cells()) [[unlikely]] {
-      return give_orphaned(nullptr);
-    }
-    cell.next = head;
-    // Pairs as for records.
-  } while (!freed_cells_.compare_exchange_weak(head, &cell, std::memory_order_release,
-                                               std::memory_order_relaxed));
+  if (!push(freed_cells_, cell, cell.next)) [[unlikely]] {
+    give_orphaned(nullptr);
+  }
 }
 
 // Nobody allocates from an orphan any more, so what is freed needs no place in its lists; but a
@@ -78,6 +97,21 @@ std::uint64_t Heap::Impl::give_all(HeapRecord* records) noexcept {
   return count;
 }
 
+std::uint64_t Heap::Impl::give_all_blocks(Cell* list) noexcept {
+  std::uint64_t count = 0;
+  while (list != nullptr) {
+    Cell* const next = list->next_block;
+    auto& record = static_cast<HeapRecord&>(*std::exchange(list->block, nullptr));
+    EBB_ASSERT(record.top != nullptr);  // else freed twice
+    record.top = nullptr;
+    give(record);
+    list = next;
+    ++count;
+  }
+  counters.foreign_frees.add(count);
+  return count;
+}
+
 void Heap::Impl::give_all(Cell* list) noexcept {
   while (list != nullptr) {
     Cell* const next = list->next;
@@ -86,19 +120,18 @@ void Heap::Impl::give_all(Cell* list) noexcept {
   }
 }
 
-void Heap::Impl::drain_cells() noexcept {
-  if (freed_cells_.load(std::memory_order_relaxed) != nullptr) {
-    give_all(freed_cells_.exchange(nullptr, std::memory_order_acquire));
-  }
+void Heap::Impl::drain_blocks() noexcept {
+  give_all_blocks(take_all(freed_blocks_));
 }
 
 // Returns whether any block was taken back.
 bool Heap::Impl::drain() noexcept {
-  std::uint64_t blocks = 0;
-  if (freed_.load(std::memory_order_relaxed) != nullptr) {
-    blocks = give_all(freed_.exchange(nullptr, std::memory_order_acquire));
-  }
-  drain_cells();
+  // Taken before the blocks and used after them: whoever pushed one of these cells has pushed its
+  // block before, so none is used again while it is still on the list of blocks.
+  Cell* const cells_free = take_all(freed_cells_);
+  const std::uint64_t blocks =
+      give_all(take_all(freed_)) + give_all_blocks(take_all(freed_blocks_));
+  give_all(cells_free);
   if (trim_wanted.load(std::memory_order_relaxed)) {
     trim();
   }
@@ -111,8 +144,10 @@ void Heap::Impl::retire() noexcept {
   EBB_ASSERT_VALID(*this);
   // From here on this thread's own frees are foreign ones too.
   state_.store(seized, std::memory_order_relaxed);
-  give_all(freed_.exchange(orphaned_records(), std::memory_order_acq_rel));
-  give_all(freed_cells_.exchange(orphaned_cells(), std::memory_order_acq_rel));
+  Cell* const cells_free = freed_cells_.exchange(orphaned<Cell>(), std::memory_order_acq_rel);
+  give_all(freed_.exchange(orphaned<HeapRecord>(), std::memory_order_acq_rel));
+  give_all_blocks(freed_blocks_.exchange(orphaned<Cell>(), std::memory_order_acq_rel));
+  give_all(cells_free);
   const auto live = static_cast<std::int64_t>(counters.blocks_live() + cells.live());
   if (orphan_left_.fetch_add(live, std::memory_order_acq_rel) + live == 0) {
     PoolCore::destroy(heap);

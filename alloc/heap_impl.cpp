@@ -55,9 +55,9 @@ Heap::Impl::~Impl() {
   if (size <= slot_bytes_max && aligned == granule && !bypass) {
     record = take_slot(size);
   } else {
-    // Ranges are searched among all that is free, slots among what is at hand: the list of foreign
-    // frees is a line that others write. Relaxed: only a hint, drain() does the acquire.
-    if (freed_.load(std::memory_order_relaxed) != nullptr) [[unlikely]] {
+    // Ranges are searched among all that is free, slots among what is at hand: the lists of
+    // foreign frees are on a line that others write.
+    if (has_foreign_blocks()) [[unlikely]] {
       drain();
     }
     record = bypass ? take_direct(bytes.count(), aligned) : take_range(size, aligned);
@@ -138,7 +138,7 @@ HeapRecord* Heap::Impl::take_range(std::size_t size, std::size_t align) noexcept
   return record != nullptr ? record : take_range_slowly(size, align);
 }
 
-// Growing comes last: first what other threads have freed, then slabs kept for later, then growth;
+// Growing comes last: first what other threads have freed, then empty slabs, then growth;
 // before a refusal idle pages here and in parked heaps are given back, which may make room in the
 // budget.
 HeapRecord* Heap::Impl::search_everywhere(std::size_t size, std::size_t align) noexcept {
@@ -146,7 +146,7 @@ HeapRecord* Heap::Impl::search_everywhere(std::size_t size, std::size_t align) n
   if (drain() && (record = space.take(size, align)) != nullptr) {
     return record;
   }
-  if (release_spare_slabs() && (record = space.take(size, align)) != nullptr) {
+  if (release_empty_slabs() && (record = space.take(size, align)) != nullptr) {
     return record;
   }
   if ((record = space.take_growing(size, align)) != nullptr) {
@@ -209,9 +209,9 @@ void Heap::Impl::give_direct(HeapRecord& record) noexcept {
   space.records().give(&record);
 }
 
-bool Heap::Impl::release_spare_slabs() noexcept {
+bool Heap::Impl::release_empty_slabs() noexcept {
   bool any = false;
-  while (HeapRecord* range = slabs.take_spare()) {
+  while (HeapRecord* range = slabs.take_empty()) {
     space.give(*range);
     any = true;
   }
@@ -220,7 +220,7 @@ bool Heap::Impl::release_spare_slabs() noexcept {
 
 std::size_t Heap::Impl::trim() noexcept {
   trim_wanted.store(false, std::memory_order_relaxed);
-  release_spare_slabs();
+  release_empty_slabs();
   return space.trim();
 }
 
@@ -242,6 +242,13 @@ void Heap::give_block(BlockRecord& block) noexcept {
   } else {
     impl_->give_foreign(record);
   }
+}
+
+void Heap::give_block_of(Cell& cell) noexcept {
+  if (!impl_->is_mine() && !impl_->bypass) [[unlikely]] {
+    return impl_->give_foreign_block(cell);
+  }
+  give_block(*std::exchange(cell.block, nullptr));
 }
 
 }  // namespace ebb::inline v0

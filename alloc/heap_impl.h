@@ -56,16 +56,20 @@ class Heap::Impl {
     record.align = align;
     record.stream = stream;
     record.top = &heap;
-    if (space.on_host() && !bypass) {
+    if (detail::poisons && space.on_host() && !bypass) {
       detail::unpoison(begin, bytes.count());
     }
     counters.count_block(size);
     check_now_and_then();
   }
   bool drain() noexcept;
-  void drain_cells() noexcept;
+  bool has_foreign_blocks() const noexcept {  // relaxed: only a hint, drain() does the acquire
+    return freed_.load(std::memory_order_relaxed) != nullptr ||
+           freed_blocks_.load(std::memory_order_relaxed) != nullptr;
+  }
+  void drain_blocks() noexcept;
   std::size_t trim() noexcept;
-  bool release_spare_slabs() noexcept;
+  bool release_empty_slabs() noexcept;
   // Ends the heap's life, or leaves it to the last free. The caller no longer owns it after.
   void retire() noexcept;
   bool is_valid() const noexcept;
@@ -90,19 +94,21 @@ class Heap::Impl {
   void park() noexcept { state_.store(parked, std::memory_order_release); }
 
   void give_foreign(detail::HeapRecord& record) noexcept;
+  void give_foreign_block(Cell& cell) noexcept;
   void give_foreign(Cell& cell) noexcept;
 
   Heap& heap;
   PoolCore& pool;
   const bool bypass;
-  detail::HeapCounters counters;
+  alignas(64) detail::HeapCounters counters;
   detail::MetaChunks meta;
   detail::Space space;
   detail::SlabSet slabs;
   detail::CellStore cells;
 
+  // From here to the lists: what other threads read and nobody writes often, on a line of its own.
   // Among the pool's heaps; never changes once published.
-  Heap* next_heap = nullptr;
+  alignas(64) Heap* next_heap = nullptr;
   // Among the heaps that a closing pool has seized.
   Heap* next_ending = nullptr;
   // Posted by memory pressure, seen by the owner when it drains. Relaxed: a hint.
@@ -132,6 +138,7 @@ class Heap::Impl {
   void free_direct(detail::HeapRecord& record) noexcept;
   void give_orphaned(const detail::HeapRecord* record) noexcept;
   std::uint64_t give_all(detail::HeapRecord* records) noexcept;
+  std::uint64_t give_all_blocks(Cell* list) noexcept;
   void give_all(Cell* list) noexcept;
   void check_now_and_then() noexcept {
 #if EBB_CHECKS >= 2
@@ -141,7 +148,6 @@ class Heap::Impl {
 #endif
   }
 
-  unsigned operations_ = 0;  // for checks=full
   // parked, seized, or the number of the owner's thread. See above.
   std::atomic<std::uintptr_t> state_{parked};
   std::atomic<std::uintptr_t> last_owner_{0};
@@ -151,9 +157,11 @@ class Heap::Impl {
   std::atomic<std::int64_t> orphan_left_{0};
 
   // What other threads have freed: pushed by them (release), taken whole by the owner (acquire); or
-  // the mark of an orphan. On lines of their own, which the owner reads only when it runs short.
+  // the mark of an orphan. On a line of their own, which the owner reads only when it runs short.
   alignas(64) std::atomic<detail::HeapRecord*> freed_{nullptr};
-  alignas(64) std::atomic<Cell*> freed_cells_{nullptr};
+  std::atomic<Cell*> freed_blocks_{nullptr};  // cells whose block is free, linked by next_block
+  std::atomic<Cell*> freed_cells_{nullptr};
+  alignas(64) unsigned operations_ = 0;  // for checks=full
 };
 
 }  // namespace ebb::inline v0

@@ -21,6 +21,7 @@
 namespace ebb::inline v0::detail {
 
 #ifdef EBB_ASAN
+inline constexpr bool poisons = true;
 inline void poison(const void* begin, std::size_t bytes) noexcept {
   __asan_poison_memory_region(begin, bytes);
 }
@@ -38,6 +39,7 @@ inline void remove_root(const void* begin, std::size_t bytes) noexcept {
   }
 }
 #else
+inline constexpr bool poisons = false;
 inline void poison(const void* /*begin*/, std::size_t /*bytes*/) noexcept {}
 inline void unpoison(const void* /*begin*/, std::size_t /*bytes*/) noexcept {}
 inline void add_root(const void* /*begin*/, std::size_t /*bytes*/) noexcept {}

@@ -4,8 +4,6 @@
 
 #include <ebb/alloc/check.h>
 
-#include <utility>
-
 namespace ebb::inline v0::detail {
 
 constexpr std::array<std::uint8_t, slot_bytes_max / slot_bytes_min + 1> SlabSet::class_table = [] {
@@ -29,33 +27,32 @@ void SlabSet::add(HeapRecord& range, std::uint32_t size_class) noexcept {
   }
   range.set_kind(RecordKind::slab);
   range.slab = slab;
-  spare_[size_class] = slab;
+  ++empty_[size_class];
   link_last(*slab);
 }
 
-// A full slab's list neighbours change twice only, so a lone block that comes and goes is quick.
+// Used up last, so that it may go back as a whole.
 HeapRecord* SlabSet::became_empty(Slab& slab) noexcept {
-  Slab*& spare = spare_[slab.size_class];
-  if (spare == nullptr) {
-    spare = &slab;
-    if (slab.next != nullptr) {
-      // Used up last, so that it may go back as a whole.
-      unlink(slab);
-      link_last(slab);
-    }
-    return nullptr;
+  std::uint32_t& kept = empty_[slab.size_class];
+  if (kept == empty_max) {
+    unlink(slab);
+    return retire(slab);
   }
-  // The lower one stays: what goes back should be near the frontier.
-  Slab& higher = spare->begin < slab.begin ? slab : *std::exchange(spare, &slab);
-  unlink(higher);
-  return retire(higher);
+  ++kept;
+  if (slab.next != nullptr) {
+    unlink(slab);
+    link_last(slab);
+  }
+  return nullptr;
 }
 
-HeapRecord* SlabSet::take_spare() noexcept {
-  for (Slab*& spare : spare_) {
-    if (spare != nullptr) {
-      unlink(*spare);
-      return retire(*std::exchange(spare, nullptr));
+HeapRecord* SlabSet::take_empty() noexcept {
+  for (std::size_t size_class = 0; size_class < class_count; ++size_class) {
+    if (empty_[size_class] != 0) {
+      --empty_[size_class];
+      Slab& slab = *last_[size_class];
+      unlink(slab);
+      return retire(slab);
     }
   }
   return nullptr;
@@ -102,17 +99,18 @@ bool SlabSet::is_valid() const noexcept {
   };
   for (std::size_t size_class = 0; size_class < class_count; ++size_class) {
     const Slab* before = nullptr;
-    bool spare_seen = spare_[size_class] == nullptr;
+    std::uint32_t empty = 0;
     for (const Slab* slab = first_[size_class]; slab != nullptr; slab = slab->next) {
-      const bool is_spare = slab == spare_[size_class];
+      const bool is_empty = slab->free == slab->slots;
+      // The empty ones come last.
       if (!sound(*slab, size_class) || slab->free == 0 || slab->prev != before ||
-          (slab->free == slab->slots) != is_spare) {
+          (empty != 0 && !is_empty)) {
         return false;
       }
-      spare_seen = spare_seen || is_spare;
+      empty += is_empty ? 1 : 0;
       before = slab;
     }
-    if (before != last_[size_class] || !spare_seen) {
+    if (before != last_[size_class] || empty != empty_[size_class] || empty > empty_max) {
       return false;
     }
   }

@@ -66,8 +66,8 @@ class SlabSet {
   // where the slot is.
   std::byte* take(std::uint32_t size_class, HeapRecord& slot) noexcept {
     Slab& slab = *first_[size_class];
-    if (&slab == spare_[size_class]) {
-      spare_[size_class] = nullptr;
+    if (slab.free == slab.slots) {
+      --empty_[size_class];
     }
     std::uint32_t word = 0;
     while (slab.free_bits[word] == 0) {
@@ -83,8 +83,9 @@ class SlabSet {
     slot.set_kind(RecordKind::slot, number);
     return slab.begin + std::size_t{number} * slab.slot_bytes;
   }
-  // Takes slot back. Returns the range of a slab that is no longer needed, else null. One empty
-  // slab per class is kept, so that a lone block that comes and goes costs no slab each time.
+  // Takes slot back. Returns the range of a slab that is no longer needed, else null. A few empty
+  // slabs per class are kept, so that blocks that come and go cost no slab each time; they are
+  // given up before the heap grows.
   HeapRecord* give(const HeapRecord& slot) noexcept {
     Slab& slab = *slot.slab;
     const std::uint32_t number = slot.slot();
@@ -95,13 +96,14 @@ class SlabSet {
     }
     return slab.free == slab.slots ? became_empty(slab) : nullptr;
   }
-  // Returns the range of a kept empty slab, or null when there is none.
-  HeapRecord* take_spare() noexcept;
+  // Returns the range of an empty slab that was kept, or null when there is none.
+  HeapRecord* take_empty() noexcept;
 
   bool is_valid() const noexcept;
 
  private:
   static constexpr std::size_t class_count = 20;
+  static constexpr std::uint32_t empty_max = 32;  // kept per class
 
   static const std::array<std::uint8_t, slot_bytes_max / slot_bytes_min + 1> class_table;
 
@@ -113,7 +115,7 @@ class SlabSet {
 
   std::array<Slab*, class_count> first_{};
   std::array<Slab*, class_count> last_{};
-  std::array<Slab*, class_count> spare_{};  // the empty one in the list
+  std::array<std::uint32_t, class_count> empty_{};  // at the end of the list
   TypedPool<Slab> slabs_;
 };
 

@@ -107,10 +107,9 @@ class alignas(64) OwnerRecord {
   // Written by open(); read by holders of an open generation.
   std::uint64_t iteration = 0;
 
-  // Opening thread only.
-  // Not side by side: a compiler would add to both in one wide step, which waits for the two
-  // narrow writes before it.
-  std::int64_t local_live = 0;
+  // Opening thread only, on a line of its own. Not side by side: a compiler would add to both in
+  // one wide step, which waits for the two narrow writes before it.
+  alignas(64) std::int64_t local_live = 0;
   std::uint64_t sequence = 0;
   std::int64_t local_bytes = 0;
 

@@ -140,10 +140,9 @@ void note_unowned(const OwnerRecord& record) noexcept {
 
 // Most storages own one block of the heap that their cell is from: that way is the shortest.
 [[gnu::always_inline]] inline void release_bytes(StorageCell& cell) noexcept {
-  BlockRecord* const block = record_of(cell.ptr);
-  if (block != nullptr && block->top == cell.home) [[likely]] {
+  if (cell.block != nullptr) [[likely]] {
     cell.ptr.release_context();
-    cell.home->give_block(*block);
+    cell.home->give_block_of(cell);
   } else {
     cell.ptr.reset();
   }
@@ -200,6 +199,7 @@ Storage Storage::make(const Owner& owner, Bytes bytes, Align align, const Birth&
     detail::fail_for_memory("Storage::make", charge.record(), heap, bytes);
   }
   detail::note_unowned(charge.record());
+  cell->block = block;
   detail::publish(*cell, heap, own_block(block->block(block->data)), bytes, birth, charge);
   charge.commit();
   return Storage(cell);

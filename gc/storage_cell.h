@@ -23,8 +23,8 @@ struct Finalizer {
 };
 
 struct StorageCell : StorageHead {
-  // The order is by use: the head and these fill one line of the cache, what the last release
-  // reads the next one, and the rest is for reports.
+  // The order is by use: handles read the head, which is a line of the cache, the last release the
+  // next line, and reports the rest.
   OwnerWord owner;
   Heap* home = nullptr;
   DataPtr ptr;

@@ -61,6 +61,7 @@ void replace(StorageCell& cell, DataPtr fresh, Bytes bytes) noexcept {
   Domain& domain = *owner_of(cell).domain;
   const std::lock_guard lock(domain.impl().replace_mutex);
   std::swap(cell.ptr, fresh);
+  cell.block = nullptr;  // the pointer alone knows now
   const std::int64_t by = detail::signed_bytes(bytes) - detail::signed_bytes(cell.bytes);
   cell.data = cell.ptr.get();
   cell.bytes = bytes;
@@ -77,6 +78,7 @@ void swap_contents(StorageCell& a, StorageCell& b) noexcept {
   std::swap(a.read_only, b.read_only);
   std::swap(a.has_elements, b.has_elements);
   std::swap(a.ptr, b.ptr);
+  a.block = b.block = nullptr;  // the pointers alone know now
   std::swap(a.birth, b.birth);
   std::swap(a.phase, b.phase);
   std::swap(a.sequence, b.sequence);

@@ -25,13 +25,23 @@ std::size_t address_space_bytes() {
   return pages * static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
 }
 
-// Never destroyed before static objects are: what a host may leave behind.
+// What a host may leave behind in a static object.
 struct LeftBehind {
   LeftBehind() : pool(ebb::system_source(), {.name = "left behind"}), heap(&pool.acquire()) {
     for (std::size_t i = 0; i < 100; ++i) {
       pointers.push_back(ebb::own_block(heap->allocate(Bytes{i * 100})));
     }
   }
+  LeftBehind(const LeftBehind&) = delete;
+  LeftBehind& operator=(const LeftBehind&) = delete;
+  LeftBehind(LeftBehind&&) = delete;
+  LeftBehind& operator=(LeftBehind&&) = delete;
+  ~LeftBehind() {
+    if (heap->is_mine()) {  // else its thread is still running, and its heap goes with the process
+      ebb::Pool::park(*heap);
+    }
+  }
+
   ebb::Pool pool;
   ebb::Heap* heap;
   std::vector<ebb::DataPtr> pointers;

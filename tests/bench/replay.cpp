@@ -56,7 +56,7 @@ class HeapSlots {
     records_[slot] = block.record;
     return block.data;
   }
-  void give(std::size_t slot) { heap_.deallocate(records_[slot]->block()); }
+  void give(std::size_t slot) { heap_.give_block(*records_[slot]); }
 
  private:
   ebb::Heap& heap_;

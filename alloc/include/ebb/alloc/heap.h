@@ -19,6 +19,11 @@ class PoolCore;
 // at any time through atomics. A free cell is linked by next.
 struct Cell {
   Cell* next = nullptr;
+  // A block of the cell's heap that goes with the cell, from when its holder puts it here until the
+  // owner has it back, see Heap::give_block_of; and the link of cells whose block others have
+  // freed.
+  BlockRecord* block = nullptr;
+  Cell* next_block = nullptr;
 };
 inline constexpr Bytes cell_bytes{256};
 
@@ -53,6 +58,10 @@ class Heap final : public Resource {
 
   // Returns a cell, or null when the system refuses memory. Owner only.
   Cell* take_cell() noexcept;
+  // Gives the block back that a taken cell of this heap names; the cell stays taken. By another
+  // thread than the owner this touches the cell only, and leaves the block's record, which the
+  // owner needs again, in the owner's cache. Any thread, once for each block.
+  void give_block_of(Cell& cell) noexcept;
   // Gives a cell of this heap back. Any thread, exactly once.
   void give_cell(Cell* cell) noexcept;
 
