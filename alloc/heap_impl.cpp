@@ -85,7 +85,9 @@ Heap::Impl::~Impl() {
       const std::size_t size =
           std::max(round_up(record.bytes.count(), space.granule()), space.granule());
       counters.uncount_block(size);
-      detail::poison(record.data, size);
+      if (space.on_host()) {
+        detail::poison(record.data, size);
+      }
       HeapRecord* range = slabs.give(record);
       record.set_kind(RecordKind::spare);
       space.records().give(&record);
@@ -153,7 +155,8 @@ HeapRecord* Heap::Impl::search_everywhere(std::size_t size, std::size_t align) n
     return record;
   }
   const bool room = space.trim() != 0;
-  if (pool.trim_parked() == 0 && !room) {
+  // Under a limit once more in any case: another thread may have trimmed for the two of us.
+  if (pool.trim_parked() == 0 && !room && pool.budget.limit() == 0) {
     return nullptr;
   }
   record = space.take(size, align);
@@ -164,14 +167,21 @@ HeapRecord* Heap::Impl::search_everywhere(std::size_t size, std::size_t align) n
 HeapRecord* Heap::Impl::take_range_slowly(std::size_t size, std::size_t align) noexcept {
   using Clock = std::chrono::steady_clock;
   constexpr auto step = std::chrono::microseconds(200);
+  constexpr unsigned steps_per_request = 16;
   HeapRecord* record = search_everywhere(size, align);
   const std::chrono::milliseconds wait = pool.options.limit_wait;
   if (record != nullptr || wait.count() == 0 || size > pool.budget.limit()) {
     return record;
   }
-  pool.request_trims();
-  const auto deadline = Clock::now() + wait;
-  while (record == nullptr && Clock::now() < deadline) {
+  const auto start = Clock::now();
+  // In the wait's own unit, since the longest one there is overflows the clock's.
+  const auto elapsed = [&] {
+    return std::chrono::floor<std::chrono::milliseconds>(Clock::now() - start);
+  };
+  for (unsigned n = 0; record == nullptr && elapsed() < wait; ++n) {
+    if (n % steps_per_request == 0) {
+      pool.request_trims();  // again and again: what becomes idle later is wanted as well
+    }
     std::this_thread::sleep_for(step);
     record = search_everywhere(size, align);
   }
