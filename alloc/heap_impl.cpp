@@ -60,7 +60,7 @@ Heap::Impl::~Impl() {
     if (freed_.load(std::memory_order_relaxed) != nullptr) [[unlikely]] {
       drain();
     }
-    record = bypass ? take_direct(bytes.count(), aligned) : take_range(size, aligned);
+    record = bypass ? take_bypassing(bytes.count(), aligned) : take_range(size, aligned);
   }
   if (record != nullptr) [[likely]] {
     hand_out(*record, record->begin(), size, bytes, align, stream);
@@ -140,10 +140,29 @@ HeapRecord* Heap::Impl::take_range(std::size_t size, std::size_t align) noexcept
   return record != nullptr ? record : take_range_slowly(size, align);
 }
 
+HeapRecord* Heap::Impl::take_bypassing(std::size_t bytes, std::size_t align) noexcept {
+  HeapRecord* record = take_direct(bytes, align);
+  return record != nullptr ? record : take_range_slowly(bytes, align);
+}
+
+// Room in the budget comes back when the frees of others are taken back, here and in parked heaps.
+HeapRecord* Heap::Impl::search_bypassing(std::size_t bytes, std::size_t align) noexcept {
+  drain();
+  HeapRecord* record = take_direct(bytes, align);
+  if (record == nullptr && pool.budget.limit() != 0) {
+    pool.trim_parked();
+    record = take_direct(bytes, align);
+  }
+  return record;
+}
+
 // Growing comes last: first what other threads have freed, then slabs kept for later, then growth;
 // before a refusal idle pages here and in parked heaps are given back, which may make room in the
 // budget.
 HeapRecord* Heap::Impl::search_everywhere(std::size_t size, std::size_t align) noexcept {
+  if (bypass) [[unlikely]] {
+    return search_bypassing(size, align);
+  }
   HeapRecord* record = nullptr;
   if (drain() && (record = space.take(size, align)) != nullptr) {
     return record;

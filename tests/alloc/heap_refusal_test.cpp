@@ -84,3 +84,42 @@ TEST_CASE("refusal: no size and no alignment is beyond asking") {
   own.heap.deallocate(block);
   CHECK(own.heap.stats().blocks_live == 0);
 }
+
+TEST_CASE("refusal: more than the whole machine has is refused, not granted and then fatal") {
+  ebb::test::CountingSource source(ebb::system_source());
+  OwnHeap own(source);
+  const Bytes before = source.counts().reserved;
+  CHECK_FALSE(own.heap.try_allocate(Bytes{std::size_t{1} << 46}));
+  CHECK(source.counts().reserved == before);
+}
+
+TEST_CASE("refusal: under bypass a limit counts what was given back to parked heaps") {
+  ebb::Pool pool(ebb::system_source(), {.limit = 1_MiB, .bypass = true});
+  ebb::Heap& first = pool.acquire();
+  ebb::Heap& second = pool.acquire();
+  const Block block = first.allocate(800_KiB);
+  ebb::Pool::park(first);
+  first.deallocate(block);  // a foreign free: nobody owns the heap
+  const Block again = second.try_allocate(800_KiB);
+  CHECK(again);
+  CHECK_FALSE(second.try_allocate(800_KiB));
+  if (again) {
+    second.deallocate(again);
+  }
+  ebb::Pool::park(second);
+}
+
+TEST_CASE("refusal: under bypass a limit waits, too") {
+  OwnHeap own({.limit = 1_MiB, .bypass = true, .limit_wait = std::chrono::seconds(60)});
+  const Block block = own.take(800 << 10);
+  std::jthread other([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    own.heap.deallocate(block);
+  });
+  const Block again = own.heap.try_allocate(800_KiB);
+  CHECK(again);
+  other.join();
+  if (again) {
+    own.heap.deallocate(again);
+  }
+}
