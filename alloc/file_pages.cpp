@@ -69,10 +69,9 @@ int reserve_shared_memory(int descriptor, std::uint64_t offset, std::size_t byte
   return bytes > available_memory_bytes() ? ENOSPC : reserve_file(descriptor, offset, bytes);
 }
 
-void punch_file(int descriptor, std::uint64_t offset, std::size_t bytes) noexcept {
-  // A refusal costs room only: the pages stay.
-  static_cast<void>(::fallocate(descriptor, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
-                                static_cast<off_t>(offset), static_cast<off_t>(bytes)));
+bool punch_file(int descriptor, std::uint64_t offset, std::size_t bytes) noexcept {
+  return ::fallocate(descriptor, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+                     static_cast<off_t>(offset), static_cast<off_t>(bytes)) == 0;
 }
 
 }  // namespace ebb::inline v0::detail

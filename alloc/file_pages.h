@@ -38,7 +38,8 @@ int reserve_file(int descriptor, std::uint64_t offset, std::size_t bytes) noexce
 // The same for shared memory, refused as ENOSPC when the system could not give as much: the kernel
 // itself would take the request and end processes to fulfil it.
 int reserve_shared_memory(int descriptor, std::uint64_t offset, std::size_t bytes) noexcept;
-// Gives the file's pages back; they read as zeros. The file keeps its size.
-void punch_file(int descriptor, std::uint64_t offset, std::size_t bytes) noexcept;
+// Gives the file's pages back; they read as zeros. The file keeps its size. Returns false when the
+// file system cannot: they keep what they hold.
+bool punch_file(int descriptor, std::uint64_t offset, std::size_t bytes) noexcept;
 
 }  // namespace ebb::inline v0::detail

@@ -4,6 +4,7 @@
 
 #include <ebb/alloc/file_source.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <system_error>
 
@@ -14,6 +15,12 @@
 namespace ebb::inline v0 {
 
 namespace detail {
+
+DescriptorSource::DescriptorSource() noexcept : process_(::getpid()) {}
+
+bool DescriptorSource::in_own_process() const noexcept {
+  return ::getpid() == process_;
+}
 
 Range DescriptorSource::map(int descriptor, bool owns, std::uint64_t offset, Bytes bytes) noexcept {
   FileMapping wanted;
@@ -27,9 +34,25 @@ Range DescriptorSource::map(int descriptor, bool owns, std::uint64_t offset, Byt
     return {};
   }
   const std::lock_guard lock(mutex_);
-  mapping->next = ranges_;
-  ranges_ = mapping;
+  FileMapping** link = &ranges_;
+  while (*link != nullptr && (*link)->offset < offset) {
+    link = &(*link)->next;
+  }
+  mapping->next = *link;
+  *link = mapping;
   return mapping->range;
+}
+
+std::uint64_t DescriptorSource::first_gap(Bytes bytes) noexcept {
+  const std::lock_guard lock(mutex_);
+  std::uint64_t begin = soiled_end_;
+  for (const FileMapping* range = ranges_; range != nullptr; range = range->next) {
+    if (range->offset >= begin && range->offset - begin >= bytes.count()) {
+      break;
+    }
+    begin = std::max(begin, range->offset + range->range.bytes.count());
+  }
+  return begin;
 }
 
 FileMapping* DescriptorSource::find(const std::byte* address) noexcept {
@@ -43,27 +66,36 @@ FileMapping* DescriptorSource::find(const std::byte* address) noexcept {
 
 void DescriptorSource::release(Range range) noexcept {
   FileMapping& mapping = mapping_at(range.begin);
+  // Before its part of the file may be used again.
+  const bool clean = mapping.owns_descriptor || !in_own_process() ||
+                     punch_file(mapping.descriptor, mapping.offset, range.bytes.count());
   {
     const std::lock_guard lock(mutex_);
+    if (!clean) {
+      soiled_end_ = std::max(soiled_end_, mapping.offset + range.bytes.count());
+    }
     FileMapping** link = &ranges_;
     while (*link != &mapping) {
       link = &(*link)->next;
     }
     *link = mapping.next;
   }
-  if (!mapping.owns_descriptor) {
-    punch_file(mapping.descriptor, mapping.offset, range.bytes.count());
-  }
   unmap_pages(mapping);
 }
 
 bool DescriptorSource::commit(Range range) noexcept {
+  if (!in_own_process()) {
+    return false;
+  }
   const FileMapping& mapping = *find(range.begin);
   const auto at = static_cast<std::uint64_t>(range.begin - mapping.range.begin);
   return reserve_room(mapping.descriptor, mapping.offset + at, range.bytes) == 0;
 }
 
 void DescriptorSource::decommit(Range range) noexcept {
+  if (!in_own_process()) {
+    return;
+  }
   const FileMapping& mapping = *find(range.begin);
   const auto at = static_cast<std::uint64_t>(range.begin - mapping.range.begin);
   punch_file(mapping.descriptor, mapping.offset + at, range.bytes.count());
@@ -87,7 +119,8 @@ bool grow(int descriptor, std::uint64_t end) noexcept {
 }  // namespace
 
 Range SharedMemorySource::reserve(Bytes bytes) noexcept {
-  const int descriptor = bytes.count() <= file_bytes_max ? ::memfd_create("ebb", MFD_CLOEXEC) : -1;
+  const bool may = bytes.count() <= file_bytes_max && in_own_process();
+  const int descriptor = may ? ::memfd_create("ebb", MFD_CLOEXEC) : -1;
   if (descriptor < 0) {
     return {};
   }
@@ -120,14 +153,18 @@ FileSource::~FileSource() {
 
 Range FileSource::reserve(Bytes bytes) noexcept {
   const std::lock_guard lock(mutex_);
-  if (bytes.count() > file_bytes_max - end_ || !grow(descriptor_, end_ + bytes.count())) {
+  const std::uint64_t begin = first_gap(bytes);
+  if (bytes.count() > file_bytes_max || begin > file_bytes_max || !in_own_process()) {
     return {};
   }
-  const Range range = map(descriptor_, false, end_, bytes);
-  if (range) {
-    end_ += bytes.count();
+  const std::uint64_t end = begin + bytes.count();
+  if (end > end_) {
+    if (!grow(descriptor_, end)) {
+      return {};
+    }
+    end_ = end;
   }
-  return range;
+  return map(descriptor_, false, begin, bytes);
 }
 
 }  // namespace ebb::inline v0

@@ -30,7 +30,7 @@ void Heap::deallocate(const Block& block) noexcept {
 Block Heap::try_allocate_at(void* address, Bytes bytes) noexcept {
   EBB_ASSERT(is_mine());
   const std::size_t granule = impl_->space.granule();
-  if (reinterpret_cast<std::uintptr_t>(address) % granule != 0 ||
+  if (impl_->bypass || reinterpret_cast<std::uintptr_t>(address) % granule != 0 ||
       bytes.count() > HeapRecord::bytes_max) {
     return {};
   }

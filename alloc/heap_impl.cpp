@@ -60,7 +60,7 @@ Heap::Impl::~Impl() {
     if (has_foreign_blocks()) [[unlikely]] {
       drain();
     }
-    record = bypass ? take_direct(bytes.count(), aligned) : take_range(size, aligned);
+    record = bypass ? take_bypassing(bytes.count(), aligned) : take_range(size, aligned);
   }
   if (record != nullptr) [[likely]] {
     hand_out(*record, record->begin(), size, bytes, align, stream);
@@ -85,7 +85,9 @@ Heap::Impl::~Impl() {
       const std::size_t size =
           std::max(round_up(record.bytes.count(), space.granule()), space.granule());
       counters.uncount_block(size);
-      detail::poison(record.data, size);
+      if (space.on_host()) {
+        detail::poison(record.data, size);
+      }
       HeapRecord* range = slabs.give(record);
       record.set_kind(RecordKind::spare);
       space.records().give(&record);
@@ -138,10 +140,29 @@ HeapRecord* Heap::Impl::take_range(std::size_t size, std::size_t align) noexcept
   return record != nullptr ? record : take_range_slowly(size, align);
 }
 
+HeapRecord* Heap::Impl::take_bypassing(std::size_t bytes, std::size_t align) noexcept {
+  HeapRecord* record = take_direct(bytes, align);
+  return record != nullptr ? record : take_range_slowly(bytes, align);
+}
+
+// Room in the budget comes back when the frees of others are taken back, here and in parked heaps.
+HeapRecord* Heap::Impl::search_bypassing(std::size_t bytes, std::size_t align) noexcept {
+  drain();
+  HeapRecord* record = take_direct(bytes, align);
+  if (record == nullptr && pool.budget.limit() != 0) {
+    pool.trim_parked();
+    record = take_direct(bytes, align);
+  }
+  return record;
+}
+
 // Growing comes last: first what other threads have freed, then empty slabs, then growth;
 // before a refusal idle pages here and in parked heaps are given back, which may make room in the
 // budget.
 HeapRecord* Heap::Impl::search_everywhere(std::size_t size, std::size_t align) noexcept {
+  if (bypass) [[unlikely]] {
+    return search_bypassing(size, align);
+  }
   HeapRecord* record = nullptr;
   if (drain() && (record = space.take(size, align)) != nullptr) {
     return record;
@@ -153,7 +174,8 @@ HeapRecord* Heap::Impl::search_everywhere(std::size_t size, std::size_t align) n
     return record;
   }
   const bool room = space.trim() != 0;
-  if (pool.trim_parked() == 0 && !room) {
+  // Under a limit once more in any case: another thread may have trimmed for the two of us.
+  if (pool.trim_parked() == 0 && !room && pool.budget.limit() == 0) {
     return nullptr;
   }
   record = space.take(size, align);
@@ -164,14 +186,21 @@ HeapRecord* Heap::Impl::search_everywhere(std::size_t size, std::size_t align) n
 HeapRecord* Heap::Impl::take_range_slowly(std::size_t size, std::size_t align) noexcept {
   using Clock = std::chrono::steady_clock;
   constexpr auto step = std::chrono::microseconds(200);
+  constexpr unsigned steps_per_request = 16;
   HeapRecord* record = search_everywhere(size, align);
   const std::chrono::milliseconds wait = pool.options.limit_wait;
   if (record != nullptr || wait.count() == 0 || size > pool.budget.limit()) {
     return record;
   }
-  pool.request_trims();
-  const auto deadline = Clock::now() + wait;
-  while (record == nullptr && Clock::now() < deadline) {
+  const auto start = Clock::now();
+  // In the wait's own unit, since the longest one there is overflows the clock's.
+  const auto elapsed = [&] {
+    return std::chrono::floor<std::chrono::milliseconds>(Clock::now() - start);
+  };
+  for (unsigned n = 0; record == nullptr && elapsed() < wait; ++n) {
+    if (n % steps_per_request == 0) {
+      pool.request_trims();  // again and again: what becomes idle later is wanted as well
+    }
     std::this_thread::sleep_for(step);
     record = search_everywhere(size, align);
   }

@@ -133,6 +133,8 @@ class Heap::Impl {
   detail::HeapRecord* take_range(std::size_t size, std::size_t align) noexcept;
   detail::HeapRecord* search_everywhere(std::size_t size, std::size_t align) noexcept;
   detail::HeapRecord* take_range_slowly(std::size_t size, std::size_t align) noexcept;
+  detail::HeapRecord* take_bypassing(std::size_t bytes, std::size_t align) noexcept;
+  detail::HeapRecord* search_bypassing(std::size_t bytes, std::size_t align) noexcept;
   detail::HeapRecord* take_direct(std::size_t bytes, std::size_t align) noexcept;
   void give_direct(detail::HeapRecord& record) noexcept;
   void free_direct(detail::HeapRecord& record) noexcept;

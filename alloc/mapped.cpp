@@ -48,9 +48,31 @@ class Descriptor {
   int get() const noexcept { return number_; }
   bool is_open() const noexcept { return number_ >= 0; }
   void release() noexcept { number_ = -1; }
+  // When none is open.
+  void reset(int number) noexcept { number_ = number; }
 
  private:
   int number_;
+};
+
+// Removes a file that was just made unless all goes well. path null: there is none.
+class NewFile {
+ public:
+  explicit NewFile(const char* path) noexcept : path_(path) {}
+  NewFile(const NewFile&) = delete;
+  NewFile& operator=(const NewFile&) = delete;
+  NewFile(NewFile&&) = delete;
+  NewFile& operator=(NewFile&&) = delete;
+  ~NewFile() {
+    if (path_ != nullptr) {
+      ::unlink(path_);
+    }
+  }
+
+  void keep() noexcept { path_ = nullptr; }
+
+ private:
+  const char* path_;
 };
 
 std::uint64_t file_bytes(int descriptor, const std::string& what) {
@@ -99,11 +121,17 @@ Mapped map_file(const std::string& path, const MapOptions& options) {
   require_sound(options, path);
   const std::string what = "[map_file] cannot map \"" + path + "\"";
   const bool shared = options.mode == MapMode::shared;
-  const int flags = (shared ? O_RDWR : O_RDONLY) | (options.create ? O_CREAT : 0) | O_CLOEXEC;
-  Descriptor descriptor(::open(path.c_str(), flags, 0666));
+  // Not blocking, else the open of a pipe waits for somebody to write to it.
+  const int flags = (shared ? O_RDWR : O_RDONLY) | O_CLOEXEC | O_NONBLOCK;
+  Descriptor descriptor(::open(path.c_str(), flags));
+  const bool is_new = options.create && !descriptor.is_open() && errno == ENOENT;
+  if (is_new) {
+    descriptor.reset(::open(path.c_str(), flags | O_CREAT, 0666));
+  }
   if (!descriptor.is_open()) {
     fail(errno, what);
   }
+  NewFile unfinished(is_new ? path.c_str() : nullptr);
   const std::uint64_t size = file_bytes(descriptor.get(), what);
   const std::uint64_t end = options.bytes == Bytes{} ? std::max(size, options.offset)
                                                      : options.offset + options.bytes.count();
@@ -117,7 +145,9 @@ Mapped map_file(const std::string& path, const MapOptions& options) {
            "[map_file] cannot reserve " + std::to_string(bytes) + " bytes of \"" + path + "\"");
     }
   }
-  return map_descriptor(descriptor, options.offset, bytes, options.mode, what);
+  Mapped mapped = map_descriptor(descriptor, options.offset, bytes, options.mode, what);
+  unfinished.keep();
+  return mapped;
 }
 
 Mapped make_segment(Bytes bytes, const char* name) {

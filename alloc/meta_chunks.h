@@ -26,10 +26,7 @@ class MetaChunks {
   MetaChunks& operator=(MetaChunks&&) = delete;
   ~MetaChunks() {
     while (chunks_ != nullptr) {
-      Chunk* next = chunks_->next;
-      remove_root(chunks_->range.begin, chunks_->range.bytes.count());
-      source_.release(chunks_->range);
-      chunks_ = next;
+      drop_last();
     }
   }
 
@@ -52,6 +49,14 @@ class MetaChunks {
     return {range.begin + header_bytes, Bytes{range.bytes.count() - header_bytes}};
   }
   Range add() noexcept { return add(chunk_bytes - header_bytes); }
+  // Gives the chunk back that was added last.
+  void drop_last() noexcept {
+    const Chunk last = *chunks_;
+    chunks_ = last.next;
+    remove_root(last.range.begin, last.range.bytes.count());
+    source_.release(last.range);
+    counters_.source_calls.add(1);
+  }
 
  private:
   struct Chunk {

@@ -210,6 +210,8 @@ namespace {
 PoolOptions completed(PoolOptions options) {
   EBB_REQUIRE(options.reservation.count() != 0, "Pool::Pool",
               "the reservation of pool \"" + options.name + "\" is zero bytes");
+  EBB_REQUIRE(options.limit_wait.count() >= 0, "Pool::Pool",
+              "the wait for the limit of pool \"" + options.name + "\" is negative");
   if (options.records == nullptr) {
     options.records = &system_source();
   }

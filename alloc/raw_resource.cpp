@@ -24,15 +24,16 @@ char* RawResource::allocate(std::size_t bytes) {
       throw std::bad_alloc();
     }
   }
-  const Block block = upstream_.allocate(Bytes{bytes}, align, stream_);
+  // If the map has no room after all, since other threads may have used it up, its end gives the
+  // block back, after the lock.
+  DataPtr block = own_block(upstream_.allocate(Bytes{bytes}, align, stream_));
+  char* const data = static_cast<char*>(block.get());
   const std::lock_guard lock(mutex_);
-  // Other threads may have used the room up.
   if (!live_.make_room()) {
-    upstream_.deallocate(block);
     throw std::bad_alloc();
   }
-  live_.insert(block.data, block.record);
-  return static_cast<char*>(block.data);
+  live_.insert(data, static_cast<BlockRecord*>(block.release_context()));
+  return data;
 }
 
 void RawResource::deallocate(char* data, std::size_t bytes) {

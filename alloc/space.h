@@ -59,6 +59,7 @@ class Space {
 
  private:
   Region* add_region(std::size_t bytes_min) noexcept;
+  void drop_last_region() noexcept;
   Region* region_of(const std::byte* begin, std::size_t bytes) const noexcept;
   HeapRecord* carve(HeapRecord& hole, std::byte* begin, std::size_t size) noexcept;
   bool extend(Region& region, std::byte* used_from, std::byte* to) noexcept;

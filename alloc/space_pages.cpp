@@ -68,6 +68,18 @@ Region* Space::add_region(std::size_t bytes_min) noexcept {
   return region;
 }
 
+// Undoes add_region, when nothing has been taken from the region and no record was made since.
+void Space::drop_last_region() noexcept {
+  Region** link = &regions_;
+  while ((*link)->next != nullptr) {
+    link = &(*link)->next;
+  }
+  source_.release((*link)->range);
+  counters_.source_calls.add(1);
+  *link = nullptr;
+  meta_.drop_last();
+}
+
 HeapRecord* Space::take_growing(std::size_t size, std::size_t align) noexcept {
   if (!records_.ensure(3)) {
     return nullptr;
@@ -77,12 +89,18 @@ HeapRecord* Space::take_growing(std::size_t size, std::size_t align) noexcept {
   while (region != nullptr && !fits(*region)) {
     region = region->next;
   }
-  if (region == nullptr && (region = add_region(size + align)) == nullptr) {
+  const bool is_new = region == nullptr;
+  // Asked first, since a reservation is far more work than a refusal.
+  if (is_new && (!budget_.has_room(round_up(size, page_)) ||
+                 (region = add_region(size + align)) == nullptr)) {
     return nullptr;
   }
   std::byte* begin = align_up(region->tail(), align);
   if ((begin < region->frontier && !touch(*region, begin, region->frontier)) ||
       !extend(*region, begin, begin + size)) {
+    if (is_new) {
+      drop_last_region();  // else refusals use up the process's addresses
+    }
     return nullptr;
   }
   return carve(*region->edge.prev, begin, size);

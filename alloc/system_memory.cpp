@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include <fcntl.h>
+#include <sys/sysinfo.h>
 #include <unistd.h>
 
 namespace ebb::inline v0::detail {
@@ -50,6 +51,15 @@ std::size_t available_memory_bytes() noexcept {
     return machine;
   }
   return std::min(machine, most - std::min(most, used));
+}
+
+std::size_t machine_memory_bytes() noexcept {
+  static const std::size_t bytes = [] {
+    struct sysinfo info {};
+    return ::sysinfo(&info) == 0 ? (info.totalram + info.totalswap) * std::size_t{info.mem_unit}
+                                 : unknown;
+  }();
+  return bytes;
 }
 
 }  // namespace ebb::inline v0::detail

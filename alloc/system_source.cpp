@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Anonymous pages of the operating system. Stateless, so two for the process; any thread.
 #include "file_pages.h"
+#include "system_memory.h"
 
 #include <ebb/alloc/source.h>
 
@@ -30,7 +31,11 @@ class SystemSource final : public Source {
     return {static_cast<std::byte*>(begin), bytes};
   }
   void release(Range range) noexcept override { ::munmap(range.begin, range.bytes.count()); }
-  bool commit(Range /*range*/) noexcept override { return true; }
+  // Nothing to do but to refuse what the whole machine does not have, as the system itself does
+  // without MAP_NORESERVE: else the process ends where it touches the pages.
+  bool commit(Range range) noexcept override {
+    return range.bytes.count() <= detail::machine_memory_bytes();
+  }
   void decommit(Range range) noexcept override {
     ::madvise(range.begin, range.bytes.count(), MADV_DONTNEED);
   }

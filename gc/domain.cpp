@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <mutex>
 #include <string>
 
 namespace ebb::inline v0 {
@@ -171,7 +172,11 @@ void Domain::shutdown() noexcept {
     detail::log_safely(*this, LogLevel::info,
                        [this] { return detail::describe_live(*impl_->pool, *impl_->long_lived); });
   }
-  impl_->ended.store(true, std::memory_order_release);
+  {
+    // A scan of another thread's finishes first, since the pool's list of heaps goes now.
+    const std::lock_guard lock(impl_->replace_mutex);
+    impl_->ended.store(true, std::memory_order_release);
+  }
   impl_->pool.reset();
 }
 

@@ -58,7 +58,8 @@ class Domain::Impl {
   // Guards the finalizer lists of all storages of this domain: registration is rare.
   std::mutex finalizer_mutex;
   // Held while the bytes of a storage are replaced, and while a scan for stragglers reads them: a
-  // close may scan while a late task resizes. Taken by rare calls only.
+  // close may scan while a late task resizes. Also while ended is set, so that no scan walks over a
+  // list of heaps that goes. Taken by rare calls only.
   std::mutex replace_mutex;
   // Guards the storages that are known by their address only.
   std::mutex raw_mutex;

@@ -5,6 +5,7 @@
 
 #include "domain_impl.h"
 #include "slot.h"
+#include "stragglers.h"
 
 #include <ebb/alloc/error.h>
 
@@ -87,7 +88,9 @@ Block allocate_for(const OwnerRecord& record, Bytes bytes, Align align, Stream s
   const HeapLease lease(record);
   const Block block = lease.heap().try_allocate(bytes, align, stream);
   if (!block) {
-    throw OutOfMemory(function, lease.heap().explain(bytes));
+    OutOfMemoryInfo info = lease.heap().explain(bytes);
+    info.holders = describe_holders(record);
+    throw OutOfMemory(function, std::move(info));
   }
   return block;
 }

@@ -20,7 +20,8 @@ namespace ebb::inline v0 {
 namespace {
 
 // How often the scan is repeated for storages that are just being made or released by another
-// thread; after that the record rests until they are done.
+// thread; after that the record rests until they are done. Who makes one looks for the end of the
+// generation itself when it is there.
 constexpr int adoption_rounds = 200;
 
 // Adopts until nothing is counted any more. The generation has ended.

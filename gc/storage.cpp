@@ -52,12 +52,36 @@ void note_late(Domain& domain) noexcept {
   }
 }
 
+// After the storage's word names record, which the generation wanted was charged in: if that has
+// closed meanwhile, the close may have looked before the word was there, so the storage goes on to
+// the runtime here. Either this sees the end, or one of the close's scans sees the word.
+void follow_close(StorageCell& cell, OwnerRecord& record, std::uint64_t wanted,
+                  std::uint64_t thread) noexcept {
+  if (record.kind != OwnerKind::iteration ||
+      record.generation.load(std::memory_order_seq_cst) == wanted) [[likely]] {
+    return;
+  }
+  // The record is not opened again before its last count is gone.
+  OwnerRecord& runtime = *record.domain->impl().long_lived;
+  const std::int64_t bytes = signed_bytes(cell.bytes);
+  runtime.add(bytes, thread);
+  if (cell.owner.transfer_from(record, runtime)) {
+    record.subtract(bytes, thread);
+    note_late(*record.domain);
+  } else {
+    runtime.subtract(bytes, thread);  // adopted
+  }
+}
+
 // One storage charged to whom it belongs: the wanted owner, or the runtime when that has closed.
 // Undone unless commit() is called.
 class Charge {
  public:
   [[gnu::always_inline]] Charge(const Owner& owner, Bytes bytes, const char* function)
-      : record_(owner.record()), bytes_(signed_bytes(bytes)), thread_(this_thread_number()) {
+      : record_(owner.record()),
+        generation_(owner.generation()),
+        bytes_(signed_bytes(bytes)),
+        thread_(this_thread_number()) {
     if (record_ == nullptr) {
       throw std::invalid_argument("[" + std::string(function) + "] the owner is empty");
     }
@@ -84,7 +108,13 @@ class Charge {
                ? record_->sequence++
                : record_->remote_sequence.fetch_add(1, std::memory_order_relaxed);
   }
-  void commit() noexcept { record_ = nullptr; }
+  // cell names the record now. This thread's own iteration cannot have closed meanwhile.
+  void commit(StorageCell& cell) noexcept {
+    if (record_->opener.load(std::memory_order_relaxed) != thread_) [[unlikely]] {
+      follow_close(cell, *record_, generation_, thread_);
+    }
+    record_ = nullptr;
+  }
 
  private:
   void charge_runtime(const char* function) {
@@ -100,6 +130,7 @@ class Charge {
   }
 
   OwnerRecord* record_;
+  std::uint64_t generation_;
   std::int64_t bytes_;
   std::uint64_t thread_;
 };
@@ -201,7 +232,7 @@ Storage Storage::make(const Owner& owner, Bytes bytes, Align align, const Birth&
   detail::note_unowned(charge.record());
   cell->block = block;
   detail::publish(*cell, heap, own_block(block->block(block->data)), bytes, birth, charge);
-  charge.commit();
+  charge.commit(*cell);
   return Storage(cell);
 }
 
@@ -215,7 +246,7 @@ Storage Storage::wrap(const Owner& owner, DataPtr data, Bytes bytes, const Birth
   }
   detail::note_unowned(charge.record());
   detail::publish(*cell, lease.heap(), std::move(data), bytes, birth, charge);
-  charge.commit();
+  charge.commit(*cell);
   return Storage(cell);
 }
 
@@ -251,6 +282,7 @@ void Storage::transfer(const Owner& owner) noexcept {
   OwnerRecord& old = cell.owner.transfer(*target);
   detail::clear_adopted(cell, domain);
   old.subtract(bytes, thread);
+  detail::follow_close(cell, *target, owner.generation(), thread);
 }
 
 OwnerKind Storage::owner_kind() const noexcept {

@@ -128,7 +128,11 @@ std::vector<StragglerPlace> find_stragglers(const Pool& pool, const OwnerRecord&
 std::string describe_holders(const OwnerRecord& record) {
   constexpr std::size_t shown = 5;
   Places places;
-  const std::lock_guard lock(record.domain->impl().replace_mutex);
+  Domain::Impl& domain = record.domain->impl();
+  const std::lock_guard lock(domain.replace_mutex);
+  if (domain.ended.load(std::memory_order_acquire)) {
+    return {};  // and so has the list of the heaps
+  }
   for_each_live(*record.pool, nullptr, [&](const StorageCell& cell) { places.add(cell); });
   std::string text;
   std::size_t line = 0;

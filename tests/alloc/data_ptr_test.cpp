@@ -159,3 +159,19 @@ TEST_CASE("data pointer: making, moving and dropping never touches the heap") {
   CHECK(after.frees == before.frees);
   CHECK(counted.released == 1000);
 }
+
+TEST_CASE("data pointer: one that goes with what the assignment releases is taken first") {
+  struct Node {
+    DataPtr next;
+  };
+  static constexpr ebb::PtrOps node_ops{
+      [](void* context, void*) noexcept { delete static_cast<Node*>(context); }, "node"};
+  Counted counted;
+  auto* node = new Node{DataPtr(nullptr, &counted, count_ops, ebb::cpu)};
+  DataPtr head(nullptr, node, node_ops, ebb::cpu);
+  head = std::move(node->next);
+  CHECK(head.context() == &counted);
+  CHECK(counted.released == 0);
+  head.reset();
+  CHECK(counted.released == 1);
+}

@@ -12,6 +12,7 @@
 #include <memory>
 #include <string>
 #include <system_error>
+#include <type_traits>
 #include <vector>
 
 #include <sys/resource.h>
@@ -120,4 +121,77 @@ TEST_CASE("file source: a folder that cannot hold the file is named") {
 
 TEST_CASE("huge page source: heaps work in it") {
   run_program(ebb::huge_page_source());
+}
+
+TEST_CASE_TEMPLATE("descriptor sources: what a forked child gives back, its parent keeps", S,
+                   ebb::SharedMemorySource, ebb::FileSource) {
+  const auto make = [] {
+    if constexpr (std::is_same_v<S, ebb::FileSource>) {
+      return std::make_unique<S>("/tmp");
+    } else {
+      return std::make_unique<S>();
+    }
+  };
+  auto source = make();
+  auto own = std::make_unique<ebb::test::OwnHeap>(*source);
+  const Block block = own->take(1 << 20);
+  const Block idle = own->take(1 << 20);
+  ebb::test::fill(block, 7);
+  ebb::test::fill(idle, 8);
+  const int status = ebb::test::run_in_child([&] {
+    own->heap.deallocate(idle);
+    own->heap.trim();  // decommits
+    const bool refused = !own->heap.try_allocate(Bytes{8 << 20});
+    own->heap.deallocate(block);
+    own.reset();  // releases
+    const bool empty = !source->reserve(Bytes{1 << 20});
+    source.reset();
+    return refused && empty ? 0 : 1;
+  });
+  CHECK(ebb::test::exited_with_0(status));
+  CHECK(ebb::test::holds(block, 7));
+  CHECK(ebb::test::holds(idle, 8));
+  own->heap.deallocate(block);
+  own->heap.deallocate(idle);
+}
+
+TEST_CASE("file source: parts of the file that no heap has are used again") {
+  ebb::FileSource source("/tmp");
+  // More than any file system holds in one file, if each heap took a part of its own.
+  for (int i = 0; i < 40; ++i) {
+    const ebb::Range range = source.reserve(Bytes{std::size_t{1} << 40});
+    const ebb::Range other = source.reserve(Bytes{1 << 20});
+    REQUIRE(range);
+    REQUIRE(other);
+    const ebb::Range page{range.begin, source.page_size()};
+    REQUIRE(source.commit(page));
+    CHECK(page.begin[5] == std::byte{0});
+    page.begin[5] = std::byte{1};
+    source.release(range);
+    source.release(other);
+  }
+}
+
+TEST_CASE("file source: ranges that live do not share a part of the file") {
+  ebb::FileSource source("/tmp");
+  const Bytes page = source.page_size();
+  std::vector<ebb::Range> ranges;
+  for (std::size_t i = 0; i < 200; ++i) {
+    const ebb::Range range = source.reserve(page * (1 + i * 7 % 5));
+    REQUIRE(range);
+    REQUIRE(source.commit(range));
+    CHECK(range.begin[0] == std::byte{0});
+    range.begin[0] = static_cast<std::byte>(i);
+    range.end()[-1] = static_cast<std::byte>(i);
+    ranges.push_back(range);
+    if (i % 3 == 2) {
+      const std::size_t victim = i * 31 % ranges.size();
+      source.release(ranges[victim]);
+      ranges.erase(ranges.begin() + static_cast<std::ptrdiff_t>(victim));
+    }
+  }
+  for (const ebb::Range& range : ranges) {
+    CHECK(range.begin[0] == range.end()[-1]);
+    source.release(range);
+  }
 }

@@ -20,6 +20,7 @@
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 using ebb::Bytes;
@@ -241,4 +242,30 @@ TEST_CASE("segment: what could be cut, or is none, is refused") {
     CHECK(error.info().resource == "shared memory");
   }
   CHECK(open_descriptors() == before);
+}
+
+TEST_CASE("mapped: a file that could not be made leaves nothing behind") {
+  const TestFile place;
+  const std::string path = place.path + "-new";
+  CHECK_THROWS_AS(
+      ebb::map_file(
+          path, {.mode = MapMode::shared, .bytes = Bytes{std::size_t{1} << 61}, .create = true}),
+      std::system_error);
+  CHECK_FALSE(std::filesystem::exists(path));
+  // One that was there stays, as it was.
+  const TestFile old("before");
+  CHECK_THROWS_AS(ebb::map_file(old.path, {.mode = MapMode::shared,
+                                           .bytes = Bytes{std::size_t{1} << 61},
+                                           .create = true}),
+                  std::system_error);
+  CHECK(old.contents() == "before");
+}
+
+TEST_CASE("mapped: what is no file is an error at once") {
+  const TestFile place;
+  const std::string pipe = place.path + "-pipe";
+  REQUIRE(::mkfifo(pipe.c_str(), 0600) == 0);
+  CHECK_THROWS_AS(ebb::map_file(pipe), std::system_error);
+  CHECK_THROWS_AS(ebb::map_file("/tmp"), std::system_error);
+  std::filesystem::remove(pipe);
 }

@@ -107,3 +107,23 @@ TEST_CASE("out of memory: a size that no machine has is refused by name") {
   CHECK(limited.domain->stats().storages_live == 0);
   CHECK(make(1_KiB, 2));
 }
+
+TEST_CASE("out of memory: resizing and making elements name the holders too") {
+  Limited limited(4_MiB);
+  Storage held = make(2_MiB, 7);
+  Storage small = make(1_KiB, 8);
+  const auto holders_of = [](auto&& call) {
+    try {
+      call();
+    } catch (const OutOfMemory& error) {
+      return error.info().holders;
+    }
+    return std::string("nothing was refused");
+  };
+  const std::string expected = "  train.cpp:7  storage, 2 MiB\n  train.cpp:8  storage, 1 KiB";
+  CHECK(holders_of([&] { small.resize(3_MiB); }) == expected);
+  CHECK(holders_of([&] {
+          Storage::make_elements(limited.domain->long_lived(), ebb::element_ops<std::string>,
+                                 std::size_t{1} << 20, {ebb::Place{"train.cpp", 9}});
+        }) == expected);
+}

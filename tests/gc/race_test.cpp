@@ -123,6 +123,58 @@ TEST_CASE("race: a storage made with a copied owner while its iteration closes i
   loop.check_nothing_is_left();
 }
 
+namespace {
+
+// Holds back whoever reserves while the gate is closed.
+class GateSource final : public ebb::Source {
+ public:
+  ebb::Range reserve(Bytes bytes) noexcept override {
+    waiting = true;
+    closed.wait(true);
+    waiting = false;
+    return ebb::system_source().reserve(bytes);
+  }
+  void release(ebb::Range range) noexcept override { ebb::system_source().release(range); }
+  bool commit(ebb::Range range) noexcept override { return ebb::system_source().commit(range); }
+  void decommit(ebb::Range range) noexcept override { ebb::system_source().decommit(range); }
+  Bytes page_size() const noexcept override { return ebb::system_source().page_size(); }
+  ebb::Device device() const noexcept override { return ebb::cpu; }
+  const char* name() const noexcept override { return "gate"; }
+
+  std::atomic<bool> closed{false};
+  std::atomic<bool> waiting{false};
+};
+
+}  // namespace
+
+TEST_CASE(
+    "race: a storage that takes longer to make than its iteration to close is the runtime's") {
+  GateSource source;
+  {
+    ebb::test::DomainFixture f(&source);
+    ebb::CloseSeries series(f.domain, {.deadline = ebb::Milliseconds(0)});
+    Storage made;
+    {
+      ebb::OpenOwner iteration(series, 0, Place::here());
+      const Storage mine = ebb::test::DomainFixture::make();  // this thread has its heap
+      const Owner owner = iteration.owner();
+      source.closed = true;
+      std::jthread maker(
+          [&] { made = Storage::make(owner, 64_B, default_align_cpu, {Place::here()}); });
+      while (!source.waiting) {  // the maker is charged, and needs a heap
+        std::this_thread::yield();
+      }
+      iteration.close();
+      source.closed = false;
+      source.closed.notify_all();
+    }
+    CHECK(made.owner_kind() == OwnerKind::runtime);
+    CHECK(f.domain->stats().storages_late == 1);
+    made.reset();
+    CHECK(f.domain->stats().storages_live == 0);
+  }
+}
+
 TEST_CASE("race: weak references lock or do not, while the last strong one goes") {
   DomainFixture f;
   Storage strong;

@@ -44,11 +44,11 @@ class DataPtr {
         device_(other.device_) {}
   DataPtr& operator=(DataPtr&& other) noexcept {
     if (this != &other) {
-      reset();
-      data_ = std::exchange(other.data_, nullptr);
-      context_ = std::exchange(other.context_, nullptr);
-      ops_ = std::exchange(other.ops_, &detail::moved_from_ops);
-      device_ = other.device_;
+      DataPtr taken(std::move(other));  // first, since other may go with what is released here
+      std::swap(data_, taken.data_);
+      std::swap(context_, taken.context_);
+      std::swap(ops_, taken.ops_);
+      std::swap(device_, taken.device_);
     }
     return *this;
   }

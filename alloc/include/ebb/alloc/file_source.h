@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Heaps in shared memory and in files: sources whose pages a descriptor backs. Like all sources
 // they must outlive the last block of their heaps. Any thread. [alloc.heap]
+//
+// A forked child has the same pages as its parent. It may read them; it is refused new ones, and
+// what it releases stays: only the process that made the source gives pages back. It must not
+// allocate from the parent's heaps, which would hand out what the parent may use.
 #pragma once
 
 #include <ebb/alloc/source.h>
@@ -26,18 +30,26 @@ class DescriptorSource : public Source {
   Device device() const noexcept override { return cpu; }
 
  protected:
+  DescriptorSource() noexcept;
+
   // Maps bytes of descriptor from offset on and takes the descriptor over when owns says so. Empty
   // when the system refuses.
   Range map(int descriptor, bool owns, std::uint64_t offset, Bytes bytes) noexcept;
+  // Returns the first offset from which on no range lies within bytes, and all reads as zeros.
+  std::uint64_t first_gap(Bytes bytes) noexcept;
+  // Whether this is the process that made the source, and not a forked child of it.
+  bool in_own_process() const noexcept;
 
  private:
   // Reserves room in the range's file. Returns 0 or an errno value.
   virtual int reserve_room(int descriptor, std::uint64_t offset, Bytes bytes) noexcept = 0;
   FileMapping* find(const std::byte* address) noexcept;
 
+  const int process_;
   // Guards the list of ranges: they are few, and committing is rare.
   std::mutex mutex_;
-  FileMapping* ranges_ = nullptr;
+  FileMapping* ranges_ = nullptr;  // by offset
+  std::uint64_t soiled_end_ = 0;   // below, some pages could not be given back, and are not zeros
 };
 
 }  // namespace detail
@@ -74,8 +86,8 @@ class FileSource final : public detail::DescriptorSource {
   int reserve_room(int descriptor, std::uint64_t offset, Bytes bytes) noexcept override;
 
   int descriptor_;
-  std::mutex mutex_;       // guards end_
-  std::uint64_t end_ = 0;  // where the next range begins: no part of the file is used for two
+  std::mutex mutex_;       // guards end_, and that no part of the file is used for two
+  std::uint64_t end_ = 0;  // of the file
 };
 
 }  // namespace ebb::inline v0
