@@ -5,8 +5,7 @@
 
 #include "domain_impl.h"
 #include "slot.h"
-
-#include <ebb/alloc/error.h>
+#include "stragglers.h"
 
 #include <algorithm>
 #include <new>
@@ -87,7 +86,7 @@ Block allocate_for(const OwnerRecord& record, Bytes bytes, Align align, Stream s
   const HeapLease lease(record);
   const Block block = lease.heap().try_allocate(bytes, align, stream);
   if (!block) {
-    throw OutOfMemory(function, lease.heap().explain(bytes));
+    fail_for_memory(function, record, lease.heap(), bytes);
   }
   return block;
 }

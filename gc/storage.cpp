@@ -5,7 +5,6 @@
 #include "storage_cell.h"
 #include "stragglers.h"
 
-#include <ebb/alloc/error.h>
 #include <ebb/gc/storage.h>
 
 #include <memory>
@@ -104,13 +103,6 @@ class Charge {
   std::uint64_t thread_;
 };
 
-[[noreturn, gnu::cold]] void fail_for_memory(const char* function, const OwnerRecord& record,
-                                             const Heap& heap, Bytes asked) {
-  OutOfMemoryInfo info = heap.explain(asked);
-  info.holders = describe_holders(record);
-  throw OutOfMemory(function, std::move(info));
-}
-
 void note_unowned(const OwnerRecord& record) noexcept {
   if (!slot().owner) {
     record.domain->impl().storages_unowned.fetch_add(1, std::memory_order_relaxed);
@@ -206,6 +198,11 @@ Storage Storage::make(const Owner& owner, Bytes bytes, Align align, const Birth&
 }
 
 Storage Storage::wrap(const Owner& owner, DataPtr data, Bytes bytes, const Birth& birth) {
+  // More than any address space has; so that the sums of reports stay in range.
+  if (bytes >= Bytes{std::size_t{1} << 56}) {
+    throw std::invalid_argument("[Storage::wrap] no memory has " + std::to_string(bytes.count()) +
+                                " bytes");
+  }
   detail::Charge charge(owner, bytes, "Storage::wrap");
   const detail::HeapLease lease(charge.record());
   auto* const cell =
