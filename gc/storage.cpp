@@ -103,6 +103,12 @@ class Charge {
   std::uint64_t thread_;
 };
 
+// Every heap is on the host as yet: its memory must not pass for a device's.
+[[noreturn, gnu::cold]] void refuse_device(Device device) {
+  throw std::invalid_argument("[Storage::make] there is no memory on " + to_string(device) +
+                              " yet: wrap memory of your own");
+}
+
 void note_unowned(const OwnerRecord& record) noexcept {
   if (!slot().owner) {
     record.domain->impl().storages_unowned.fetch_add(1, std::memory_order_relaxed);
@@ -179,6 +185,9 @@ void storage_drop_weak(StorageHead* head) noexcept {
 }  // namespace detail
 
 Storage Storage::make(const Owner& owner, Bytes bytes, Align align, const Birth& birth) {
+  if (owner.stream().device != cpu) [[unlikely]] {
+    detail::refuse_device(owner.stream().device);
+  }
   detail::Charge charge(owner, bytes, "Storage::make");
   const detail::HeapLease lease(charge.record());
   Heap& heap = lease.heap();

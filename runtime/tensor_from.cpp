@@ -117,9 +117,9 @@ Tensor from_buffer(Owner owner, std::span<const std::byte> bytes, DType dtype, s
                    std::int64_t count, std::size_t offset, Place at) {
   EBB_REQUIRE(owner, "from_buffer", "the owner is empty: pass a Runtime or an Iteration");
   const std::size_t n = checked_count(bytes.size(), dtype, count, offset);
+  EBB_REQUIRE(owner.stream().device == cpu, "from_buffer", "copies to ",
+              to_string(owner.stream().device), " are not supported yet");
   Tensor tensor = empty(owner, {static_cast<std::int64_t>(n)}, dtype, at);
-  EBB_REQUIRE(tensor.device() == cpu, "from_buffer", "copies to ", to_string(tensor.device()),
-              " are not supported yet");
   if (n != 0) {
     copy_elements(static_cast<std::byte*>(tensor.storage().data()), bytes.data() + offset, n, dtype,
                   order != std::endian::native);
