@@ -102,7 +102,8 @@ Mapped map_descriptor(Descriptor& descriptor, std::uint64_t offset, std::size_t 
     fail(errno, what);
   }
   descriptor.release();
-  return {DataPtr(mapping->range.begin + lead, mapping, mapped_ops, cpu), Bytes{bytes}};
+  return {DataPtr(mapping->range.begin + lead, mapping, mapped_ops, cpu), Bytes{bytes},
+          mode == MapMode::read_only};
 }
 
 void require_sound(const MapOptions& options, const std::string& path) {

@@ -7,8 +7,6 @@
 #include "slot.h"
 #include "stragglers.h"
 
-#include <ebb/alloc/error.h>
-
 #include <algorithm>
 #include <new>
 #include <utility>
@@ -88,9 +86,7 @@ Block allocate_for(const OwnerRecord& record, Bytes bytes, Align align, Stream s
   const HeapLease lease(record);
   const Block block = lease.heap().try_allocate(bytes, align, stream);
   if (!block) {
-    OutOfMemoryInfo info = lease.heap().explain(bytes);
-    info.holders = describe_holders(record);
-    throw OutOfMemory(function, std::move(info));
+    fail_for_memory(function, record, lease.heap(), bytes);
   }
   return block;
 }

@@ -20,7 +20,7 @@ bool OwnerRecord::charge_remotely(std::uint64_t wanted, std::int64_t bytes) noex
 void OwnerRecord::add(std::int64_t bytes, std::uint64_t thread) noexcept {
   if (opener.load(std::memory_order_relaxed) == thread) {
     ++local_live;
-    local_bytes += bytes;
+    local_bytes += static_cast<std::uint64_t>(bytes);
     return;
   }
   remote_bytes.fetch_add(bytes, std::memory_order_relaxed);
@@ -35,7 +35,7 @@ void OwnerRecord::subtract_remotely(std::int64_t bytes) noexcept {
 
 void OwnerRecord::change_bytes(std::int64_t by, std::uint64_t thread) noexcept {
   if (opener.load(std::memory_order_relaxed) == thread) {
-    local_bytes += by;
+    local_bytes += static_cast<std::uint64_t>(by);
   } else {
     remote_bytes.fetch_add(by, std::memory_order_relaxed);
   }
@@ -64,7 +64,8 @@ void OwnerRecord::wake() noexcept {
 
 void OwnerRecord::make_remote() noexcept {
   remote_live.fetch_add(std::exchange(local_live, 0), std::memory_order_seq_cst);
-  remote_bytes.fetch_add(std::exchange(local_bytes, 0), std::memory_order_relaxed);
+  remote_bytes.fetch_add(static_cast<std::int64_t>(std::exchange(local_bytes, 0)),
+                         std::memory_order_relaxed);
   opener.store(no_thread, std::memory_order_relaxed);
 }
 

@@ -42,7 +42,7 @@ class alignas(64) OwnerRecord {
       return false;
     }
     ++local_live;
-    local_bytes += bytes;
+    local_bytes += static_cast<std::uint64_t>(bytes);
     return true;
   }
   // Charges without a check: for transfers, whose caller knows that the record stays open or is
@@ -54,7 +54,7 @@ class alignas(64) OwnerRecord {
       return subtract_remotely(bytes);
     }
     --local_live;
-    local_bytes -= bytes;
+    local_bytes -= static_cast<std::uint64_t>(bytes);
   }
 
   // Changes the bytes of a storage that is counted here. Any thread.
@@ -69,7 +69,8 @@ class alignas(64) OwnerRecord {
     return local_live + remote_live.load(std::memory_order_seq_cst);
   }
   std::int64_t live_bytes() const noexcept {
-    return local_bytes + remote_bytes.load(std::memory_order_relaxed);
+    return static_cast<std::int64_t>(
+        local_bytes + static_cast<std::uint64_t>(remote_bytes.load(std::memory_order_relaxed)));
   }
   // Hands the local counts over to the remote ones: from now on any thread may read live().
   // Opening thread only.
@@ -111,7 +112,9 @@ class alignas(64) OwnerRecord {
   // one wide step, which waits for the two narrow writes before it.
   alignas(64) std::int64_t local_live = 0;
   std::uint64_t sequence = 0;
-  std::int64_t local_bytes = 0;
+  // Modulo 2^64, like the remote ones: a request for more than there are addresses is counted too,
+  // until it has failed.
+  std::uint64_t local_bytes = 0;
 
   alignas(64) std::atomic<std::int64_t> remote_live{0};
   std::atomic<std::int64_t> remote_bytes{0};

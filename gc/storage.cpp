@@ -5,7 +5,6 @@
 #include "storage_cell.h"
 #include "stragglers.h"
 
-#include <ebb/alloc/error.h>
 #include <ebb/gc/storage.h>
 
 #include <memory>
@@ -135,11 +134,10 @@ class Charge {
   std::uint64_t thread_;
 };
 
-[[noreturn, gnu::cold]] void fail_for_memory(const char* function, const OwnerRecord& record,
-                                             const Heap& heap, Bytes asked) {
-  OutOfMemoryInfo info = heap.explain(asked);
-  info.holders = describe_holders(record);
-  throw OutOfMemory(function, std::move(info));
+// Every heap is on the host as yet: its memory must not pass for a device's.
+[[noreturn, gnu::cold]] void refuse_device(Device device) {
+  throw std::invalid_argument("[Storage::make] there is no memory on " + to_string(device) +
+                              " yet: wrap memory of your own");
 }
 
 void note_unowned(const OwnerRecord& record) noexcept {
@@ -217,6 +215,9 @@ void storage_drop_weak(StorageHead* head) noexcept {
 }  // namespace detail
 
 Storage Storage::make(const Owner& owner, Bytes bytes, Align align, const Birth& birth) {
+  if (owner.stream().device != cpu) [[unlikely]] {
+    detail::refuse_device(owner.stream().device);
+  }
   detail::Charge charge(owner, bytes, "Storage::make");
   const detail::HeapLease lease(charge.record());
   Heap& heap = lease.heap();
@@ -237,6 +238,11 @@ Storage Storage::make(const Owner& owner, Bytes bytes, Align align, const Birth&
 }
 
 Storage Storage::wrap(const Owner& owner, DataPtr data, Bytes bytes, const Birth& birth) {
+  // More than any address space has; so that the sums of reports stay in range.
+  if (bytes >= Bytes{std::size_t{1} << 56}) {
+    throw std::invalid_argument("[Storage::wrap] no memory has " + std::to_string(bytes.count()) +
+                                " bytes");
+  }
   detail::Charge charge(owner, bytes, "Storage::wrap");
   const detail::HeapLease lease(charge.record());
   auto* const cell =

@@ -6,6 +6,8 @@
 #include "slot.h"
 #include "storage_cell.h"
 
+#include <ebb/alloc/error.h>
+
 #include <algorithm>
 #include <array>
 #include <exception>
@@ -143,6 +145,13 @@ std::string describe_holders(const OwnerRecord& record) {
     text += (text.empty() ? "" : "\n") + describe_place(p);
   }
   return text;
+}
+
+void fail_for_memory(const char* function, const OwnerRecord& record, const Heap& heap,
+                     Bytes asked) {
+  OutOfMemoryInfo info = heap.explain(asked);
+  info.holders = describe_holders(record);
+  throw OutOfMemory(function, std::move(info));
 }
 
 std::uint64_t adopt_stragglers(const Pool& pool, OwnerRecord& record) noexcept {

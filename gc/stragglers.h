@@ -26,6 +26,9 @@ std::string describe_live(const Pool& pool, const OwnerRecord& record);
 // Returns one line for each of the five places that hold most bytes of the record's pool: what a
 // refused request tells. [alloc.resource]
 std::string describe_holders(const OwnerRecord& record);
+// Throws OutOfMemory with what heap and the holders say. Takes the replace mutex.
+[[noreturn, gnu::cold]] void fail_for_memory(const char* function, const OwnerRecord& record,
+                                             const Heap& heap, Bytes asked);
 
 // Appends one line per place to text.
 void append_places(std::string& text, const std::vector<StragglerPlace>& places);

@@ -7,6 +7,8 @@
 #include <ebb/runtime/interop/dlpack.h>
 
 #include <algorithm>
+#include <cstdint>
+#include <limits>
 #include <string>
 #include <utility>
 
@@ -64,7 +66,9 @@ Shape shape_from(const dlpack::Array& array) {
   EBB_REQUIRE(array.ndim >= 0 && array.ndim <= max_dims, function, std::to_string(array.ndim),
               " dimensions: at most ", std::to_string(max_dims), " are supported");
   EBB_REQUIRE(array.ndim == 0 || array.shape != nullptr, function, "the shape is null");
-  return Shape(std::span<const std::int64_t>(array.shape, static_cast<std::size_t>(array.ndim)));
+  Shape shape(std::span<const std::int64_t>(array.shape, static_cast<std::size_t>(array.ndim)));
+  static_cast<void>(shape.elements());  // throws when the count overflows
+  return shape;
 }
 
 detail::Strides strides_from(const dlpack::Array& array, const Shape& shape) {
@@ -78,7 +82,7 @@ detail::Strides strides_from(const dlpack::Array& array, const Shape& shape) {
 
 // Where the elements lie: the storage begins at the lowest one.
 struct Span {
-  std::byte* begin = nullptr;
+  void* begin = nullptr;
   Bytes bytes;
   std::int64_t first = 0;  // of the view, in elements from begin
 };
@@ -86,24 +90,29 @@ struct Span {
 Span span_of(const dlpack::Array& array, DType dtype, const Shape& shape,
              const detail::Strides& strides) {
   const bool none = shape.elements() == 0;
-  auto* const data = static_cast<std::byte*>(array.data);
-  EBB_REQUIRE(data != nullptr || none, function, "data is null, and the shape ", to_string(shape),
-              " has elements");
+  EBB_REQUIRE(array.data != nullptr || none, function, "data is null, and the shape ",
+              to_string(shape), " has elements");
   if (none) {
     return {};
   }
   detail::Extent extent;
   constexpr std::int64_t distance_max = std::int64_t{1} << 48;  // no address space is larger
   EBB_REQUIRE(detail::find_extent(shape, strides, extent) && extent.low > -distance_max &&
-                  extent.high < distance_max && array.byte_offset < std::uint64_t{1} << 60,
+                  extent.high < distance_max,
               function, "the strides of ", to_string(shape), " reach too far");
-  const auto unit = static_cast<std::int64_t>(size_of(dtype));
-  std::byte* const first = data + array.byte_offset;
-  EBB_REQUIRE(reinterpret_cast<std::uintptr_t>(first) % align_of(dtype) == 0, function,
-              "the elements are not aligned for ", to_string(dtype));
-  return {first + extent.low * unit,
-          Bytes{size_of(dtype)} * static_cast<std::size_t>(extent.high - extent.low + 1),
-          -extent.low};
+  // Numbers: what is told may be no place in memory at all.
+  const auto unit = std::uintptr_t{size_of(dtype)};
+  const auto below = static_cast<std::uintptr_t>(-extent.low) * unit;
+  const auto above = static_cast<std::uintptr_t>(extent.high + 1) * unit;
+  std::uintptr_t first = 0;
+  EBB_REQUIRE(!__builtin_add_overflow(reinterpret_cast<std::uintptr_t>(array.data),
+                                      array.byte_offset, &first) &&
+                  first >= below && first <= std::numeric_limits<std::uintptr_t>::max() - above,
+              function, "the elements of ", to_string(shape), " lie outside the address space");
+  EBB_REQUIRE(first % align_of(dtype) == 0, function, "the elements are not aligned for ",
+              to_string(dtype));
+  // NOLINTNEXTLINE(performance-no-int-to-ptr): checked as a number
+  return {reinterpret_cast<void*>(first - below), Bytes{below + above}, -extent.low};
 }
 
 template <class M>

@@ -31,10 +31,11 @@ LoopNest sorted_dims(const Shape& shape, const StridedElements<std::byte>& to,
   const auto from_unit = static_cast<std::int64_t>(size_of(from.dtype));
   LoopNest nest;
   for (std::size_t d = 0; d < static_cast<std::size_t>(shape.dims()); ++d) {
-    const Dim dim{shape[static_cast<int>(d)], to.strides[d] * to_unit, from.strides[d] * from_unit};
-    if (dim.size == 1 || (dim.to == 0 && dim.from == 0)) {
-      continue;  // it changes no address
+    const std::int64_t size = shape[static_cast<int>(d)];
+    if (size == 1 || (to.strides[d] == 0 && from.strides[d] == 0)) {
+      continue;  // it changes no address; of one element the strides may be any number
     }
+    const Dim dim{size, to.strides[d] * to_unit, from.strides[d] * from_unit};
     std::size_t at = nest.count++;
     for (; at > 0 && nest.dims[at - 1].to < dim.to; --at) {
       nest.dims[at] = nest.dims[at - 1];

@@ -104,13 +104,22 @@ Tensor detail::from_borrowed(Owner owner, void* data, std::size_t count, const S
                  read_only);
 }
 
+Tensor from_blob(Owner owner, Mapped mapped, const Shape& shape, DType dtype, Place at) {
+  EBB_REQUIRE(is_plain(dtype), "from_blob", "a mapping holds no constructed strings");
+  const Bytes bytes = Bytes{size_of(dtype)} * static_cast<std::size_t>(shape.elements());
+  EBB_REQUIRE(bytes <= mapped.bytes, "from_blob", "the mapping has ",
+              std::to_string(mapped.bytes.count()), " bytes, and ", to_string(shape), " ",
+              to_string(dtype), " takes ", std::to_string(bytes.count()));
+  return protect(from_blob(owner, std::move(mapped.data), shape, dtype, at), mapped.read_only);
+}
+
 Tensor from_buffer(Owner owner, std::span<const std::byte> bytes, DType dtype, std::endian order,
                    std::int64_t count, std::size_t offset, Place at) {
   EBB_REQUIRE(owner, "from_buffer", "the owner is empty: pass a Runtime or an Iteration");
   const std::size_t n = checked_count(bytes.size(), dtype, count, offset);
+  EBB_REQUIRE(owner.stream().device == cpu, "from_buffer", "copies to ",
+              to_string(owner.stream().device), " are not supported yet");
   Tensor tensor = empty(owner, {static_cast<std::int64_t>(n)}, dtype, at);
-  EBB_REQUIRE(tensor.device() == cpu, "from_buffer", "copies to ", to_string(tensor.device()),
-              " are not supported yet");
   if (n != 0) {
     copy_elements(static_cast<std::byte*>(tensor.storage().data()), bytes.data() + offset, n, dtype,
                   order != std::endian::native);

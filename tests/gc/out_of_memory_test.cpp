@@ -77,6 +77,25 @@ TEST_CASE("out of memory: the exception names sizes, limit, and who holds most")
   }
 }
 
+TEST_CASE("out of memory: strings and a storage that grows say who holds most, too") {
+  Limited limited(8_MiB);
+  Storage held = make(4_MiB, 7);
+  const auto holders_of = [](auto request) {
+    try {
+      request();
+    } catch (const OutOfMemory& error) {
+      return error.info().holders;
+    }
+    return std::string("nothing was refused");
+  };
+  CHECK(holders_of([&] { held.resize(16_MiB); }).find("train.cpp:7  storage, 4 MiB") == 2);
+  CHECK(holders_of([] {
+          Storage::make_elements(ebb::Owner::current("make"), ebb::element_ops<std::string>,
+                                 std::size_t{1} << 20, {ebb::Place{"train.cpp", 9}});
+        }).find("train.cpp:7  storage, 4 MiB") == 2);
+  CHECK(held.bytes() == 4_MiB);
+}
+
 TEST_CASE("out of memory: freeing and asking again works, and the failure left nothing behind") {
   Limited limited(4_MiB);
   for (int round = 0; round < 200; ++round) {

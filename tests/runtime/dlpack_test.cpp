@@ -235,6 +235,27 @@ TEST_CASE_FIXTURE(Fixture, "dlpack in: what cannot be taken is refused by name, 
     p.strides = {std::int64_t{1} << 60, 1};
     why = "the strides of [2, 3] reach too far";
   }
+  SUBCASE("below the address space") {
+    p.strides = {-(std::int64_t{1} << 46), 1};
+    why = "the elements of [2, 3] lie outside the address space";
+  }
+  SUBCASE("above the address space") {
+    p.array().byte_offset = std::numeric_limits<std::uint64_t>::max() -
+                            reinterpret_cast<std::uintptr_t>(p.elements.data()) - 7;
+    why = "the elements of [2, 3] lie outside the address space";
+  }
+  SUBCASE("an offset that overflows") {
+    p.array().byte_offset = std::numeric_limits<std::uint64_t>::max();
+    why = "the elements of [2, 3] lie outside the address space";
+  }
+  SUBCASE("a count that overflows, without strides") {
+    constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max();
+    p.shape = {most, most};
+    p.array().strides = nullptr;
+    CHECK_THROWS_AS(ebb::from_dlpack(owner, &p.managed), std::invalid_argument);
+    CHECK(p.deleted == 1);
+    return;
+  }
   CHECK_THROWS_WITH(ebb::from_dlpack(owner, &p.managed), ("[from_dlpack] " + why).c_str());
   CHECK(p.deleted == 1);
   CHECK(domain->stats().storages_live == 0);

@@ -8,6 +8,7 @@
 #include <memory_resource>
 #include <mutex>
 #include <optional>
+#include <stdexcept>
 #include <string>
 #include <thread>
 #include <vector>
@@ -72,4 +73,17 @@ TEST_CASE("iteration memory: containers, one of which escapes and is freed after
   }
   CHECK((*escaped)[9] == 3);
   std::jthread([&] { escaped.reset(); }).join();
+}
+
+TEST_CASE("iteration memory: bytes of the host do not pass for a device's") {
+  ebb::Runtime rt;
+  ebb::Loop loop(rt);
+  const ebb::Iteration it(loop);
+  const ebb::Stream stream{{ebb::DeviceKind::cuda, 0}, 1};
+  CHECK_THROWS_WITH(it.raw(stream).allocate(64),
+                    "[Storage::make] there is no memory on cuda:0 yet: wrap memory of your own");
+  CHECK_THROWS_AS(static_cast<void>(it.allocate(64_B, stream)), std::invalid_argument);
+  const ebb::Owner there(*it.owner().record(), it.owner().generation(), stream);
+  CHECK_THROWS_AS(ebb::empty(there, {3}), std::invalid_argument);
+  CHECK(rt.memory().blocks_live == 0);
 }

@@ -9,12 +9,16 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <limits>
 #include <memory>
 #include <stdexcept>
 #include <string>
 #include <vector>
+
+#include <unistd.h>
 
 using ebb::DType;
 using ebb::Shape;
@@ -119,6 +123,34 @@ TEST_CASE_FIXTURE(Fixture,
   x = {};
   CHECK(words[1] == std::string(60, 'c'));
   CHECK(copy.data<std::string>()[0] == words[0]);
+}
+
+TEST_CASE_FIXTURE(Fixture, "from_blob: a mapped file is read-only as it was mapped, and bounded") {
+  std::array<char, 64> path{"/tmp/ebb-tensor-from-XXXXXX"};
+  const int descriptor = ::mkstemp(path.data());
+  REQUIRE(descriptor >= 0);
+  const std::array<float, 6> elements{1, 2, 3, 4, 5, 6};
+  REQUIRE(::write(descriptor, elements.data(), sizeof elements) == sizeof elements);
+  ::close(descriptor);
+  const auto map = [&](ebb::MapMode mode, std::uint64_t offset = 0) {
+    return ebb::map_file(path.data(), {.mode = mode, .offset = offset});
+  };
+  using enum ebb::MapMode;
+  const Tensor x = ebb::from_blob(owner, map(read_only), {2, 3}, DType::f32);
+  CHECK(to_string(x) == "f32[2, 3] cpu\n[[1, 2, 3],\n [4, 5, 6]]");
+  CHECK_THROWS_AS(x.fill_(0), std::invalid_argument);
+  CHECK_THROWS_AS(x.data<float>(), std::invalid_argument);
+  CHECK(x.clone(owner).fill_(7).data<float>()[5] == 7);
+  ebb::from_blob(owner, map(private_copy), {6}, DType::f32).fill_(0);
+  ebb::from_blob(owner, map(shared, 4), {1}, DType::f32).fill_(9);
+  CHECK(x.data<const float>()[0] == 1);
+  CHECK(x.data<const float>()[1] == 9);
+  CHECK_THROWS_WITH(ebb::from_blob(owner, map(read_only, 4), {2, 3}, DType::f32),
+                    "[from_blob] the mapping has 20 bytes, and [2, 3] f32 takes 24");
+  CHECK_THROWS_AS(ebb::from_blob(owner, map(read_only, 2), {1}, DType::f32), std::invalid_argument);
+  CHECK_THROWS_AS(ebb::from_blob(owner, map(read_only), {0}, DType::string), std::invalid_argument);
+  CHECK(ebb::from_blob(owner, map(read_only, 24), {0}, DType::f64).elements() == 0);
+  std::remove(path.data());
 }
 
 TEST_CASE_FIXTURE(Fixture, "from_buffer: elements are converted from either byte order") {

@@ -28,12 +28,14 @@ struct MapOptions {
 struct Mapped {
   DataPtr data;
   Bytes bytes;
+  bool read_only = false;  // writing to the bytes ends the process
 };
 
-// Maps a part of a file. No heap call for the pointer, but for the message of an exception. In mode
-// shared the file's room is reserved first, so that a full disk is an exception and not a signal
-// at some write. Throws std::system_error with the path, std::invalid_argument for options that
-// cannot be, such as a part that lies beyond the end of a file that is not to grow.
+// Maps a part of a file; from_blob (ebb/runtime/tensor_from.h) makes a tensor of it. No heap call
+// for the pointer, but for the message of an exception. In mode shared the file's room is reserved
+// first, so that a full disk is an exception and not a signal at some write. Throws
+// std::system_error with the path, std::invalid_argument for options that cannot be, such as a part
+// that lies beyond the end of a file that is not to grow.
 //
 // A file that another program cuts short meanwhile: the kernel takes the pages beyond the new end
 // away, and touching them ends the process with SIGBUS; nothing can prevent that for a file that

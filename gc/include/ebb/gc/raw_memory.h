@@ -23,7 +23,8 @@ class RawMemory {
   explicit RawMemory(Owner owner, Place at = Place::here());
 
   // Returns at least bytes, aligned as is usual on the device; zero bytes get an address of their
-  // own. Throws OutOfMemory, or std::bad_alloc when the map of addresses cannot grow.
+  // own. Throws OutOfMemory, std::bad_alloc when the map of addresses cannot grow, and
+  // std::invalid_argument for a stream of a device that has no heaps yet: all but the CPU.
   char* allocate(std::size_t bytes) const;
   // Takes back what allocate returned for the same number of bytes, by this or another RawMemory of
   // the runtime, also after the iteration has closed. Throws std::invalid_argument for an address

@@ -63,7 +63,8 @@ class Storage {
   }
   ~Storage() { reset(); }
 
-  // Returns uninitialised bytes charged to owner. Throws OutOfMemory.
+  // Returns uninitialised bytes charged to owner. Throws OutOfMemory, and std::invalid_argument
+  // when owner's stream is not on the CPU: no other device has heaps yet.
   static Storage make(const Owner& owner, Bytes bytes, Align align, const Birth& birth);
   // Takes ownership of foreign memory; owner is charged bytes. On failure data is released.
   static Storage wrap(const Owner& owner, DataPtr data, Bytes bytes, const Birth& birth);

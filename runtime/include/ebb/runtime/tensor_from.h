@@ -3,6 +3,7 @@
 // out of a buffer by a copy. The owner that is given is charged. Any thread.
 #pragma once
 
+#include <ebb/alloc/mapped.h>
 #include <ebb/runtime/tensor.h>
 
 #include <bit>
@@ -69,6 +70,14 @@ Tensor from_blob(Owner owner, std::span<T, extent> elements, const Shape& shape,
   return detail::from_borrowed(owner, const_cast<Plain*>(elements.data()), elements.size(), shape,
                                dtype_of<Plain>, std::is_const_v<T>, at);
 }
+
+// Wraps the begin of a mapped file or segment, which is unmapped with the last view; read-only as
+// it was mapped. Throws std::invalid_argument when it has fewer bytes than the elements of shape,
+// when it is not aligned for dtype, and for strings.
+//
+//   ebb::Tensor w = ebb::from_blob(rt, ebb::map_file("w.bin"), {512, 784}, ebb::DType::f32);
+Tensor from_blob(Owner owner, Mapped mapped, const Shape& shape, DType dtype,
+                 Place at = Place::here());
 
 // For count: as many elements as there are.
 inline constexpr std::int64_t all_elements = -1;
