@@ -4,6 +4,7 @@
 #include <ebb/alloc/raw_resource.h>
 
 #include <cuda_runtime.h>
+
 #include <thrust/device_ptr.h>
 #include <thrust/sort.h>
 #include <thrust/system/cuda/execution_policy.h>

@@ -91,9 +91,10 @@ concept ForeignVersioned = sizeof(T) == sizeof(ManagedVersioned) && requires(T t
 }  // namespace dlpack
 
 // Returns the tensor's elements for another library; the storage lives until the deleter is
-// called, on any thread, also after the runtime. One heap call. A read-only tensor cannot be told
-// in the first form. Throws std::invalid_argument for strings, for devices that DLPack does not
-// know, and for a read-only tensor in the first form.
+// called, on any thread, also after the runtime. One heap call. The address is what is handed over:
+// resizing the storage meanwhile leaves the other library with memory that is gone. A read-only
+// tensor cannot be told in the first form. Throws std::invalid_argument for strings, for devices
+// that DLPack does not know, and for a read-only tensor in the first form.
 dlpack::Managed* to_dlpack(const Tensor& tensor);
 dlpack::ManagedVersioned* to_dlpack_versioned(const Tensor& tensor);
 
