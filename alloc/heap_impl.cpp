@@ -57,7 +57,7 @@ Heap::Impl::~Impl() {
   } else {
     // Ranges are searched among all that is free, slots among what is at hand: the lists of
     // foreign frees are on a line that others write.
-    if (has_foreign_blocks()) [[unlikely]] {
+    if (has_foreign_blocks() || trim_wanted.load(std::memory_order_relaxed)) [[unlikely]] {
       drain();
     }
     record = bypass ? take_bypassing(bytes.count(), aligned) : take_range(size, aligned);

@@ -59,7 +59,7 @@ Loader::Core::Core(Runtime& rt, AnyDataset its_data, const LoaderOptions& its_op
       pool_(
           domain_->make_pool("loader " + data.name(), options.memory_limit, options.deadline / 4)),
       owner_(domain_->open_loader_owner(pool_)),
-      mine_(owner_),
+      mine_(owner_, keeps_scratch()),
       order_(options.shuffle ? OrderKind::shuffled : OrderKind::sequential, data.size(),
              options.seed, 0) {}
 

@@ -45,6 +45,8 @@ class Loader::Core : public std::enable_shared_from_this<Core> {
   void begin_epoch(std::uint64_t epoch);
 
   LoaderStats stats() const noexcept;
+  // Whether scratch memory stays with a worker: not under a limit, where others may need it.
+  bool keeps_scratch() const noexcept { return options.memory_limit == Bytes{}; }
 
   const AnyDataset data;
   const LoaderOptions options;
@@ -62,7 +64,7 @@ class Loader::Core : public std::enable_shared_from_this<Core> {
 
   // What a filling thread brings along.
   struct Hands {
-    explicit Hands(Owner owner) : scratch(owner) {}
+    Hands(Owner owner, bool keeps_scratch) : scratch(owner, keeps_scratch) {}
     // Makes local, so that it is not made in some later batch. When that fails, fill tries again
     // and says so at the batch that needs it.
     void prepare(const AnyDataset& dataset) noexcept;
@@ -74,7 +76,7 @@ class Loader::Core : public std::enable_shared_from_this<Core> {
   // One task, submitted again for each ticket.
   class Worker final : public Task {
    public:
-    Worker(Core& core, Owner owner) : hands(owner), core_(core) {}
+    Worker(Core& core, Owner owner) : hands(owner, core.keeps_scratch()), core_(core) {}
 
     Hands hands;                 // of the thread that runs it
     bool submitted = false;      // guarded by the core's mutex

@@ -45,6 +45,7 @@ void Loader::Core::fill(Slot& slot, Hands& hands) noexcept {
       slot.error = std::current_exception();
       hands.local.reset();  // whatever state it was left in, no later sample sees it
     }
+    hands.scratch.reset();
   }
   {
     const std::lock_guard lock(mutex_);

@@ -24,7 +24,7 @@ std::span<std::byte> Scratch::take(Bytes bytes) {
 
 void Scratch::reset() noexcept {
   used_ = 0;
-  if (blocks_.size() > 1) {
+  if (blocks_.size() > 1 || !keeps_) {
     std::size_t total = 0;
     for (const Storage& block : blocks_) {
       total += block.bytes().count();
