@@ -86,6 +86,7 @@ class OwnerWord {
     return reinterpret_cast<std::uintptr_t>(&record);
   }
   static OwnerRecord* record_in(std::uintptr_t word) noexcept {
+    // NOLINTNEXTLINE(performance-no-int-to-ptr): the word was made from it
     return reinterpret_cast<OwnerRecord*>(word & ~pins);
   }
 

@@ -68,7 +68,7 @@ class Align {
     }
   }
   constexpr std::size_t value() const { return value_; }
-  constexpr auto operator<=>(const Align&) const = default;
+  constexpr auto operator<=>(const Align&) const = default;  // NOLINT(modernize-use-nullptr): ditto
 
  private:
   std::size_t value_;

@@ -136,6 +136,7 @@ class Float16 {
       if constexpr (std::is_signed_v<T>) {
         negative = value < 0;
       }
+      // NOLINTNEXTLINE(bugprone-signed-char-misuse): the sign is to be extended
       const auto magnitude = static_cast<std::uint64_t>(value);
       return detail::odd_float(negative ? 0 - magnitude : magnitude, negative);
     }
