@@ -121,6 +121,7 @@ void Storage::resize_elements(std::size_t count) {
   replace(cell_of(head_), std::move(fresh), bytes);
 }
 
+// NOLINTNEXTLINE(bugprone-exception-escape): as declared
 void Storage::swap(Storage& other) {
   constexpr const char* function = "Storage::swap";
   if (head_ == nullptr || other.head_ == nullptr) {

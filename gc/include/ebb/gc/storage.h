@@ -128,6 +128,7 @@ class Storage {
   // reports say. Every handle of one sees what the other had. Nobody else may use either
   // meanwhile. Throws std::invalid_argument, and changes nothing, when the owners differ or are
   // loaders.
+  // NOLINTNEXTLINE(bugprone-exception-escape): between two owners it throws
   void swap(Storage& other);
 
   // Moves the charge to owner: keep and adopt are built on it. Any thread. [gc.count]
