@@ -20,8 +20,11 @@ static_assert(sizeof(BlockRecord) <= record_room);
 // As heaps do: larger requests are refused before sizes are added up.
 constexpr std::size_t bytes_max = std::size_t{1} << 46;
 
+// Of the record's address, in front of the bytes.
+constexpr std::size_t pointer_bytes = sizeof(void*);
+
 std::size_t pointer_room(std::size_t alignment) noexcept {
-  return std::max(alignment, sizeof(BlockRecord*));
+  return std::max(alignment, pointer_bytes);
 }
 
 std::size_t front_bytes(Align align) noexcept {
@@ -48,14 +51,14 @@ void* PmrResource::do_allocate(std::size_t bytes, std::size_t alignment) {
   }
   const Block block = upstream_.allocate(Bytes{front + bytes}, Align{front});
   auto* data = static_cast<std::byte*>(block.data) + front;
-  std::memcpy(data - sizeof(BlockRecord*), &block.record, sizeof(BlockRecord*));
+  std::memcpy(data - pointer_bytes, &block.record, pointer_bytes);
   return data;
 }
 
 void PmrResource::do_deallocate(void* data, std::size_t bytes, std::size_t alignment) {
   const std::size_t front = pointer_room(alignment);
   BlockRecord* record = nullptr;
-  std::memcpy(&record, static_cast<std::byte*>(data) - sizeof(BlockRecord*), sizeof(BlockRecord*));
+  std::memcpy(&record, static_cast<std::byte*>(data) - pointer_bytes, pointer_bytes);
   EBB_ASSERT(record->bytes.count() == front + bytes);  // else other sizes than were asked for
   record->top->deallocate(record->block(static_cast<std::byte*>(data) - front));
 }
