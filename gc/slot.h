@@ -11,8 +11,10 @@
 
 namespace ebb::inline v0::detail {
 
-// Plain data, so that reading it needs no guard and, in the initial-exec model, no call.
-extern constinit thread_local Slot this_slot [[gnu::tls_model("initial-exec")]];
+// Plain data, so that reading it needs no guard. In the default model: the quicker initial-exec one
+// would keep ebb from being loaded late, as Python does with extensions, once others have used the
+// room for it up; in a program the linker makes both the same.
+extern constinit thread_local Slot this_slot;
 
 // Returns this thread's slot. Valid until the thread has ended.
 inline Slot& slot() noexcept {
