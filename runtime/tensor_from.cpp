@@ -20,13 +20,6 @@ void release_holder(void* context, void* /*data*/) noexcept {
 constexpr PtrOps shared_ops{release_holder, "shared buffer"};
 constexpr PtrOps borrowed_ops{nullptr, "borrowed"};
 
-Tensor protect(Tensor tensor, bool read_only) {
-  if (read_only) {
-    Storage(tensor.storage()).set_read_only();
-  }
-  return tensor;
-}
-
 // Copies n elements of unit bytes, each with its bytes reversed.
 template <std::size_t unit>
 void copy_reversed(std::byte* to, const std::byte* from, std::size_t n) noexcept {
@@ -88,20 +81,25 @@ Tensor from_blob(Owner owner, DataPtr data, const Shape& shape, DType dtype, Pla
           dtype, shape};
 }
 
+Tensor detail::protect(Tensor tensor, bool read_only) {
+  if (read_only) {
+    Storage(tensor.storage()).set_read_only();
+  }
+  return tensor;
+}
+
 Tensor detail::from_shared(Owner owner, std::shared_ptr<const void> holder, void* data,
-                           const Shape& shape, DType dtype, bool read_only, Place at) {
+                           const Shape& shape, DType dtype, Place at) {
   auto node = std::make_unique<std::shared_ptr<const void>>(std::move(holder));
-  return protect(from_blob(owner, DataPtr(data, node.release(), shared_ops, cpu), shape, dtype, at),
-                 read_only);
+  return from_blob(owner, DataPtr(data, node.release(), shared_ops, cpu), shape, dtype, at);
 }
 
 Tensor detail::from_borrowed(Owner owner, void* data, std::size_t count, const Shape& shape,
-                             DType dtype, bool read_only, Place at) {
+                             DType dtype, Place at) {
   EBB_REQUIRE(static_cast<std::uint64_t>(shape.elements()) <= count, "from_blob", "the shape ",
               to_string(shape), " has more elements than the ", std::to_string(count),
               " that were given");
-  return protect(from_blob(owner, DataPtr(data, nullptr, borrowed_ops, cpu), shape, dtype, at),
-                 read_only);
+  return from_blob(owner, DataPtr(data, nullptr, borrowed_ops, cpu), shape, dtype, at);
 }
 
 Tensor from_blob(Owner owner, Mapped mapped, const Shape& shape, DType dtype, Place at) {
@@ -110,9 +108,11 @@ Tensor from_blob(Owner owner, Mapped mapped, const Shape& shape, DType dtype, Pl
   EBB_REQUIRE(bytes <= mapped.bytes, "from_blob", "the mapping has ",
               std::to_string(mapped.bytes.count()), " bytes, and ", to_string(shape), " ",
               to_string(dtype), " takes ", std::to_string(bytes.count()));
-  return protect(from_blob(owner, std::move(mapped.data), shape, dtype, at), mapped.read_only);
+  return detail::protect(from_blob(owner, std::move(mapped.data), shape, dtype, at),
+                         mapped.read_only);
 }
 
+// NOLINTNEXTLINE(readability-function-size): as declared
 Tensor from_buffer(Owner owner, std::span<const std::byte> bytes, DType dtype, std::endian order,
                    std::int64_t count, std::size_t offset, Place at) {
   EBB_REQUIRE(owner, "from_buffer", "the owner is empty: pass a Runtime or an Iteration");

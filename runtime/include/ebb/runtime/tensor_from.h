@@ -25,9 +25,11 @@ inline constexpr PtrOps managed_ops{
     "managed buffer"};
 
 Tensor from_shared(Owner owner, std::shared_ptr<const void> holder, void* data, const Shape& shape,
-                   DType dtype, bool read_only, Place at);
+                   DType dtype, Place at);
 Tensor from_borrowed(Owner owner, void* data, std::size_t count, const Shape& shape, DType dtype,
-                     bool read_only, Place at);
+                     Place at);
+// Returns tensor, of which nobody else knows yet; read-only if so.
+Tensor protect(Tensor tensor, bool read_only);
 
 }  // namespace detail
 
@@ -48,7 +50,7 @@ Tensor from_blob(Owner owner, void* data, Context* context, const Shape& shape, 
 // one call of the system's heap, for the reference.
 inline Tensor from_blob(Owner owner, std::shared_ptr<const void> holder, void* data,
                         const Shape& shape, DType dtype, Place at = Place::here()) {
-  return detail::from_shared(owner, std::move(holder), data, shape, dtype, false, at);
+  return detail::from_shared(owner, std::move(holder), data, shape, dtype, at);
 }
 // As above for a shared array of elements, at least shape.elements() long. Of const elements the
 // tensor is read-only.
@@ -56,8 +58,9 @@ template <class T>
 Tensor from_blob(Owner owner, const std::shared_ptr<T[]>& elements, const Shape& shape,
                  Place at = Place::here()) {
   using Plain = std::remove_const_t<T>;
-  return detail::from_shared(owner, elements, const_cast<Plain*>(elements.get()), shape,
-                             dtype_of<Plain>, std::is_const_v<T>, at);
+  return detail::protect(detail::from_shared(owner, elements, const_cast<Plain*>(elements.get()),
+                                             shape, dtype_of<Plain>, at),
+                         std::is_const_v<T>);
 }
 
 // Wraps borrowed memory: ebb never releases it, and it must outlive the last view. Of const
@@ -67,8 +70,9 @@ template <class T, std::size_t extent>
 Tensor from_blob(Owner owner, std::span<T, extent> elements, const Shape& shape,
                  Place at = Place::here()) {
   using Plain = std::remove_const_t<T>;
-  return detail::from_borrowed(owner, const_cast<Plain*>(elements.data()), elements.size(), shape,
-                               dtype_of<Plain>, std::is_const_v<T>, at);
+  return detail::protect(detail::from_borrowed(owner, const_cast<Plain*>(elements.data()),
+                                               elements.size(), shape, dtype_of<Plain>, at),
+                         std::is_const_v<T>);
 }
 
 // Wraps the begin of a mapped file or segment, which is unmapped with the last view; read-only as
@@ -86,6 +90,7 @@ inline constexpr std::int64_t all_elements = -1;
 // converted to the machine's; bool bytes other than 0 become 1. bytes need no alignment. Throws
 // std::invalid_argument when they do not hold the elements, or (all_elements) end within one, and
 // for strings.
+// NOLINTNEXTLINE(readability-function-size): seven say it all, and four have a default
 Tensor from_buffer(Owner owner, std::span<const std::byte> bytes, DType dtype,
                    std::endian order = std::endian::native, std::int64_t count = all_elements,
                    std::size_t offset = 0, Place at = Place::here());
