@@ -55,13 +55,14 @@ std::uint64_t DescriptorSource::first_gap(Bytes bytes) noexcept {
   return begin;
 }
 
-FileMapping* DescriptorSource::find(const std::byte* address) noexcept {
+DescriptorSource::Part DescriptorSource::part_at(const std::byte* address) noexcept {
   const std::lock_guard lock(mutex_);
-  FileMapping* mapping = ranges_;
+  const FileMapping* mapping = ranges_;
   while (address < mapping->range.begin || address >= mapping->range.end()) {
     mapping = mapping->next;
   }
-  return mapping;
+  const auto at = static_cast<std::uint64_t>(address - mapping->range.begin);
+  return {mapping->descriptor, mapping->offset + at};
 }
 
 void DescriptorSource::release(Range range) noexcept {
@@ -87,18 +88,16 @@ bool DescriptorSource::commit(Range range) noexcept {
   if (!in_own_process()) {
     return false;
   }
-  const FileMapping& mapping = *find(range.begin);
-  const auto at = static_cast<std::uint64_t>(range.begin - mapping.range.begin);
-  return reserve_room(mapping.descriptor, mapping.offset + at, range.bytes) == 0;
+  const Part part = part_at(range.begin);
+  return reserve_room(part.descriptor, part.offset, range.bytes) == 0;
 }
 
 void DescriptorSource::decommit(Range range) noexcept {
   if (!in_own_process()) {
     return;
   }
-  const FileMapping& mapping = *find(range.begin);
-  const auto at = static_cast<std::uint64_t>(range.begin - mapping.range.begin);
-  punch_file(mapping.descriptor, mapping.offset + at, range.bytes.count());
+  const Part part = part_at(range.begin);
+  punch_file(part.descriptor, part.offset, range.bytes.count());
 }
 
 Bytes DescriptorSource::page_size() const noexcept {

@@ -167,10 +167,7 @@ void Guard::hold(const Block& block) noexcept {
   {
     const std::lock_guard lock(mutex_);
     if (count_ == held_.size()) {
-      evicted = std::exchange(held_[first_], Block{});
-      first_ = (first_ + 1) % held_.size();
-      --count_;
-      held_bytes_ -= evicted.bytes.count();
+      evicted = pop_oldest();
     }
     held_[(first_ + count_) % held_.size()] = block;
     ++count_;
@@ -187,11 +184,16 @@ bool Guard::take_oldest(Block& block, std::size_t blocks_max, std::size_t bytes_
   if (count_ == 0 || (count_ <= blocks_max && held_bytes_ <= bytes_max)) {
     return false;
   }
-  block = held_[first_];
+  block = pop_oldest();
+  return true;
+}
+
+Block Guard::pop_oldest() noexcept {
+  const Block oldest = std::exchange(held_[first_], Block{});
   first_ = (first_ + 1) % held_.size();
   --count_;
-  held_bytes_ -= block.bytes.count();
-  return true;
+  held_bytes_ -= oldest.bytes.count();
+  return oldest;
 }
 
 void Guard::release_checked(const Block& block) noexcept {

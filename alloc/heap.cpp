@@ -34,7 +34,7 @@ Block Heap::try_allocate_at(void* address, Bytes bytes) noexcept {
       bytes.count() > HeapRecord::bytes_max) {
     return {};
   }
-  const std::size_t size = std::max(detail::round_up(bytes.count(), granule), granule);
+  const std::size_t size = impl_->space.size_for(bytes.count());
   HeapRecord* record = impl_->space.take_at(static_cast<std::byte*>(address), size);
   if (record == nullptr) {
     return {};

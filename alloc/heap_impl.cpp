@@ -17,7 +17,6 @@ namespace ebb::inline v0 {
 
 using detail::HeapRecord;
 using detail::RecordKind;
-using detail::round_up;
 using detail::slab_bytes;
 using detail::slot_bytes_max;
 
@@ -48,8 +47,7 @@ Heap::Impl::~Impl() {
   if (bytes.count() > HeapRecord::bytes_max || align.value() > align_max) [[unlikely]] {
     return nullptr;
   }
-  // Zero bytes get an address of their own as well.
-  const std::size_t size = std::max(round_up(bytes.count(), granule), granule);
+  const std::size_t size = space.size_for(bytes.count());
   const std::size_t aligned = std::max(align.value(), granule);
   HeapRecord* record;
   if (size <= slot_bytes_max && aligned == granule && !bypass) {
@@ -82,8 +80,7 @@ Heap::Impl::~Impl() {
 [[gnu::always_inline]] inline void Heap::Impl::give_now(HeapRecord& record) noexcept {
   switch (record.kind()) {
     case RecordKind::slot: {
-      const std::size_t size =
-          std::max(round_up(record.bytes.count(), space.granule()), space.granule());
+      const std::size_t size = space.size_for(record.bytes.count());
       counters.uncount_block(size);
       if (space.on_host()) {
         detail::poison(record.data, size);
@@ -208,7 +205,7 @@ HeapRecord* Heap::Impl::take_range_slowly(std::size_t size, std::size_t align) n
 }
 
 HeapRecord* Heap::Impl::take_direct(std::size_t bytes, std::size_t align) noexcept {
-  const std::size_t size = std::max(round_up(bytes, space.granule()), space.granule());
+  const std::size_t size = space.size_for(bytes);
   if (!space.records().ensure(1) || !pool.budget.take(size)) {
     return nullptr;
   }

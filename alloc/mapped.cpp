@@ -125,9 +125,14 @@ Mapped map_file(const std::string& path, const MapOptions& options) {
   // Not blocking, else the open of a pipe waits for somebody to write to it.
   const int flags = (shared ? O_RDWR : O_RDONLY) | O_CLOEXEC | O_NONBLOCK;
   Descriptor descriptor(::open(path.c_str(), flags));
-  const bool is_new = options.create && !descriptor.is_open() && errno == ENOENT;
-  if (is_new) {
-    descriptor.reset(::open(path.c_str(), flags | O_CREAT, 0666));
+  bool is_new = false;
+  if (options.create && !descriptor.is_open() && errno == ENOENT) {
+    // Alone or not at all: only a file that is ours is removed when something fails.
+    descriptor.reset(::open(path.c_str(), flags | O_CREAT | O_EXCL, 0666));
+    is_new = descriptor.is_open();
+    if (!is_new && errno == EEXIST) {
+      descriptor.reset(::open(path.c_str(), flags));  // somebody was quicker
+    }
   }
   if (!descriptor.is_open()) {
     fail(errno, what);

@@ -16,8 +16,6 @@ RawResource::~RawResource() {
 }
 
 char* RawResource::allocate(std::size_t bytes) {
-  const Align align =
-      stream_.device.kind == DeviceKind::cpu ? default_align_cpu : default_align_cuda;
   {
     const std::lock_guard lock(mutex_);
     if (!live_.make_room()) {
@@ -26,7 +24,8 @@ char* RawResource::allocate(std::size_t bytes) {
   }
   // If the map has no room after all, since other threads may have used it up, its end gives the
   // block back, after the lock.
-  DataPtr block = own_block(upstream_.allocate(Bytes{bytes}, align, stream_));
+  DataPtr block =
+      own_block(upstream_.allocate(Bytes{bytes}, default_align(stream_.device), stream_));
   char* const data = static_cast<char*>(block.get());
   const std::lock_guard lock(mutex_);
   if (!live_.make_room()) {

@@ -13,6 +13,7 @@
 
 #include <ebb/alloc/source.h>
 
+#include <algorithm>
 #include <cstddef>
 
 namespace ebb::inline v0::detail {
@@ -52,6 +53,10 @@ class Space {
   std::size_t largest_hole() const noexcept { return index_.largest(); }
   // What all sizes and addresses are multiples of: the device's default alignment.
   std::size_t granule() const noexcept { return granule_; }
+  // What is set aside for a block: zero bytes get an address of their own as well.
+  std::size_t size_for(std::size_t bytes) const noexcept {
+    return std::max(round_up(bytes, granule_), granule_);
+  }
   bool on_host() const noexcept { return on_host_; }
   TypedPool<HeapRecord>& records() noexcept { return records_; }
 

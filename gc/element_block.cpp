@@ -81,10 +81,9 @@ void fill(const ElementOps& ops, std::byte* first, std::size_t count, const void
 
 }  // namespace
 
-Block allocate_for(const OwnerRecord& record, Bytes bytes, Align align, Stream stream,
-                   const char* function) {
+Block allocate_for(const OwnerRecord& record, Bytes bytes, Align align, const char* function) {
   const HeapLease lease(record);
-  const Block block = lease.heap().try_allocate(bytes, align, stream);
+  const Block block = lease.heap().try_allocate(bytes, align);
   if (!block) {
     fail_for_memory(function, record, lease.heap(), bytes);
   }
@@ -95,7 +94,7 @@ DataPtr make_element_ptr(const OwnerRecord& record, const ElementOps& ops, std::
                          const void* from, std::size_t kept, const char* function) {
   const Bytes offset = offset_of(ops);
   const Bytes bytes = offset + ops.size * count;
-  DataPtr memory = own_block(allocate_for(record, bytes, align_of(ops), Stream{}, function));
+  DataPtr memory = own_block(allocate_for(record, bytes, align_of(ops), function));
   std::byte* const first = static_cast<std::byte*>(memory.get()) + offset.count();
   fill(ops, first, count, from, kept);
   auto* const note = new (memory.get()) ElementBlock{record_of(memory), &ops, count};
@@ -108,7 +107,7 @@ DataPtr wrap_element_ptr(const OwnerRecord& record, DataPtr data, const ElementO
   void* const first = data.get();
   const Device device = data.device();
   const Block block = allocate_for(record, Bytes::of<WrappedElements>(1), default_align_cpu,
-                                   Stream{}, "Storage::wrap_elements");
+                                   "Storage::wrap_elements");
   auto* const note = new (block.data) WrappedElements{{block.record, &ops, count}, std::move(data)};
   return DataPtr(first, note, wrapped_ops, device);
 }

@@ -21,8 +21,7 @@ struct ElementBlock {
 
 // Returns a block of host memory from the pool of record, by the calling thread's heap. Throws
 // OutOfMemory, and std::invalid_argument when the runtime has ended.
-Block allocate_for(const OwnerRecord& record, Bytes bytes, Align align, Stream stream,
-                   const char* function);
+Block allocate_for(const OwnerRecord& record, Bytes bytes, Align align, const char* function);
 
 // Returns memory from the pool of record with kept elements copied from from and the others
 // value-constructed; the pointer destroys them. Throws what an element throws, leaving nothing.

@@ -3,12 +3,12 @@
 // freeing needs nothing but the address.
 #include "owner_record.h"
 
+#include <ebb/alloc/check.h>
 #include <ebb/gc/owner_resource.h>
 #include <ebb/gc/storage.h>
 
 #include <algorithm>
 #include <new>
-#include <stdexcept>
 #include <utility>
 
 namespace ebb::inline v0 {
@@ -48,9 +48,7 @@ void ScopedResource::do_deallocate(void* memory, std::size_t /*bytes*/, std::siz
 }  // namespace detail
 
 std::pmr::memory_resource* resource_of(Owner owner, Place at) {
-  if (!owner) {
-    throw std::invalid_argument("[resource_of] the owner is empty: pass a Runtime or an Iteration");
-  }
+  EBB_REQUIRE(owner, "resource_of", "the owner is empty: pass a Runtime or an Iteration");
   owner.record()->resource.aim(owner.generation(), at);
   return &owner.record()->resource;
 }

@@ -2,36 +2,26 @@
 // Storages found by their address, under a lock of the domain's. [rt.tensor]
 #include "domain_impl.h"
 
+#include <ebb/alloc/check.h>
 #include <ebb/gc/raw_memory.h>
 #include <ebb/gc/storage.h>
 
 #include <mutex>
 #include <new>
-#include <stdexcept>
 #include <string>
 #include <utility>
 
 namespace ebb::inline v0 {
-namespace {
-
-[[noreturn]] void refuse(const std::string& why) {
-  throw std::invalid_argument("[RawMemory] " + why);
-}
-
-}  // namespace
 
 RawMemory::RawMemory(Owner owner, Place at) : owner_(owner), place_(at) {
-  if (!owner) {
-    refuse("the owner is empty: pass a Runtime or an Iteration");
-  }
+  EBB_REQUIRE(owner, "RawMemory", "the owner is empty: pass a Runtime or an Iteration");
 }
 
 char* RawMemory::allocate(std::size_t bytes) const {
   Domain::Impl& domain = owner_.domain()->impl();
-  const bool on_cpu = owner_.stream().device.kind == DeviceKind::cpu;
   // First the storage: if the map has no room, its handle gives it back.
-  Storage storage = Storage::make(owner_, Bytes{bytes},
-                                  on_cpu ? default_align_cpu : default_align_cuda, Birth{place_});
+  Storage storage =
+      Storage::make(owner_, Bytes{bytes}, default_align(owner_.stream().device), Birth{place_});
   char* const data = static_cast<char*>(storage.data());
   const std::lock_guard lock(domain.raw_mutex);
   if (!domain.raw_live.make_room()) {
@@ -47,13 +37,10 @@ void RawMemory::deallocate(char* data, std::size_t bytes) const {
   Storage last;
   const std::lock_guard lock(domain.raw_mutex);
   detail::StorageHead* const head = domain.raw_live.find(data);
-  if (head == nullptr) {
-    refuse("nothing is live at this address: freed twice, or from elsewhere");
-  }
-  if (head->bytes != Bytes{bytes}) {
-    refuse("the memory has " + std::to_string(head->bytes.count()) + " bytes, not " +
-           std::to_string(bytes));
-  }
+  EBB_REQUIRE(head != nullptr, "RawMemory",
+              "nothing is live at this address: freed twice, or from elsewhere");
+  EBB_REQUIRE(head->bytes == Bytes{bytes}, "RawMemory", "the memory has ",
+              std::to_string(head->bytes.count()), " bytes, not ", std::to_string(bytes));
   domain.raw_live.take(data);
   last = Storage(head);
 }

@@ -17,10 +17,6 @@ namespace ebb::inline v0 {
 namespace detail {
 namespace {
 
-StorageCell* cell_of(StorageHead* head) noexcept {
-  return static_cast<StorageCell*>(head);
-}
-
 // Takes a straggler off the adopted figures if it still is in them.
 inline void clear_adopted(StorageCell& cell, Domain& domain) noexcept {
   if (cell.adopted.load(std::memory_order_relaxed) &&
@@ -183,15 +179,15 @@ void note_unowned(const OwnerRecord& record) noexcept {
   const auto is_last = [](std::uint64_t counts) { return counts / one == 1; };
   if (is_last(head->counts.load(std::memory_order_acquire)) ||
       is_last(head->counts.fetch_sub(one, std::memory_order_acq_rel))) {
-    StorageCell* const cell = cell_of(head);
-    cell->home->give_cell(cell);
+    StorageCell& cell = cell_of(head);
+    cell.home->give_cell(&cell);
   }
 }
 
 }  // namespace
 
 void storage_last_strong(StorageHead* head) noexcept {
-  StorageCell& cell = *cell_of(head);
+  StorageCell& cell = cell_of(head);
   release_bytes(cell);
   if (cell.finalizers != nullptr) [[unlikely]] {
     run_finalizers(cell);
@@ -257,11 +253,11 @@ Storage Storage::wrap(const Owner& owner, DataPtr data, Bytes bytes, const Birth
 }
 
 void Storage::set_name(const char* name) noexcept {
-  detail::cell_of(head_)->name.store(name, std::memory_order_relaxed);
+  detail::cell_of(head_).name.store(name, std::memory_order_relaxed);
 }
 
 void Storage::add_finalizer(void (*finalizer)(void* context) noexcept, void* context) {
-  detail::StorageCell& cell = *detail::cell_of(head_);
+  detail::StorageCell& cell = detail::cell_of(head_);
   auto fresh = std::make_unique<detail::Finalizer>(detail::Finalizer{finalizer, context, nullptr});
   const std::lock_guard lock(cell.owner.record()->domain->impl().finalizer_mutex);
   detail::Finalizer** end = &cell.finalizers;
@@ -275,7 +271,7 @@ void Storage::add_finalizer(void (*finalizer)(void* context) noexcept, void* con
 }
 
 void Storage::transfer(const Owner& owner) noexcept {
-  detail::StorageCell& cell = *detail::cell_of(head_);
+  detail::StorageCell& cell = detail::cell_of(head_);
   Domain& domain = *owner.record()->domain;
   const std::uint64_t thread = detail::this_thread_number();
   const std::int64_t bytes = detail::signed_bytes(cell.bytes);
@@ -296,7 +292,7 @@ OwnerKind Storage::owner_kind() const noexcept {
 }
 
 const OwnerRecord* Storage::owner_record() const noexcept {
-  return detail::cell_of(head_)->owner.record();
+  return detail::cell_of(head_).owner.record();
 }
 
 WeakStorage::~WeakStorage() {

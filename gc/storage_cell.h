@@ -49,6 +49,11 @@ struct StorageCell : StorageHead {
 
 static_assert(sizeof(StorageCell) <= cell_bytes.count());
 
+// Every head is a cell's.
+inline StorageCell& cell_of(StorageHead* head) noexcept {
+  return *static_cast<StorageCell*>(head);
+}
+
 inline std::int64_t signed_bytes(Bytes bytes) noexcept {
   return static_cast<std::int64_t>(bytes.count());
 }

@@ -5,26 +5,23 @@
 #include "element_block.h"
 #include "storage_cell.h"
 
+#include <ebb/alloc/check.h>
 #include <ebb/gc/storage.h>
 
-#include <stdexcept>
-#include <string>
 #include <utility>
 
 namespace ebb::inline v0 {
 namespace {
 
+void require_host(Device device, const char* function) {
+  EBB_REQUIRE(device == cpu, function, "elements live in host memory, not on ", to_string(device));
+}
+
 // Returns the record whose pool a new block comes from: wrap() charges the same one, unless the
 // owner closes in between; then the block is the runtime's in any case.
 const OwnerRecord& pool_record(Owner owner, const char* function) {
-  if (!owner) {
-    throw std::invalid_argument("[" + std::string(function) + "] the owner is empty");
-  }
-  if (owner.stream().device != cpu) {
-    throw std::invalid_argument("[" + std::string(function) +
-                                "] elements live in host memory, not on " +
-                                to_string(owner.stream().device));
-  }
+  EBB_REQUIRE(owner, function, "the owner is empty");
+  require_host(owner.stream().device, function);
   return owner.is_open() ? *owner.record() : *owner.domain()->impl().long_lived;
 }
 
@@ -43,13 +40,10 @@ Storage Storage::make_elements(Owner owner, const ElementOps& ops, std::size_t c
 
 Storage Storage::wrap_elements(Owner owner, DataPtr data, const ElementOps& ops, std::size_t count,
                                const Birth& birth) {
+  constexpr const char* function = "Storage::wrap_elements";
   const Bytes bytes = ops.size * count;
-  if (data.device() != cpu) {
-    throw std::invalid_argument("[Storage::wrap_elements] elements live in host memory, not on " +
-                                to_string(data.device()));
-  }
-  DataPtr ptr = detail::wrap_element_ptr(pool_record(owner, "Storage::wrap_elements"),
-                                         std::move(data), ops, count);
+  require_host(data.device(), function);
+  DataPtr ptr = detail::wrap_element_ptr(pool_record(owner, function), std::move(data), ops, count);
   Storage storage = wrap(owner, std::move(ptr), bytes, birth);
   storage.head_->has_elements = true;
   return storage;

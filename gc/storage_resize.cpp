@@ -6,27 +6,19 @@
 #include "slot.h"
 #include "storage_cell.h"
 
+#include <ebb/alloc/check.h>
 #include <ebb/gc/storage.h>
 
 #include <algorithm>
 #include <cstring>
 #include <mutex>
-#include <stdexcept>
-#include <string>
 #include <utility>
 
 namespace ebb::inline v0 {
 namespace {
 
+using detail::cell_of;
 using detail::StorageCell;
-
-StorageCell& cell_of(detail::StorageHead* head) noexcept {
-  return *static_cast<StorageCell*>(head);
-}
-
-[[noreturn]] void refuse(const char* function, const std::string& why) {
-  throw std::invalid_argument("[" + std::string(function) + "] " + why);
-}
 
 OwnerRecord& owner_of(const StorageCell& cell) noexcept {
   return *cell.owner.record();
@@ -34,19 +26,13 @@ OwnerRecord& owner_of(const StorageCell& cell) noexcept {
 
 // Throws unless the storage may be resized. Returns its owner.
 const OwnerRecord& resizable(detail::StorageHead* head, const char* function) {
-  if (head == nullptr) {
-    refuse(function, "the storage is empty");
-  }
-  if (head->read_only) {
-    refuse(function, "the storage is read-only");
-  }
-  if (head->device != cpu) {
-    refuse(function, "the storage is on " + to_string(head->device) + ", not in host memory");
-  }
+  EBB_REQUIRE(head != nullptr, function, "the storage is empty");
+  EBB_REQUIRE(!head->read_only, function, "the storage is read-only");
+  EBB_REQUIRE(head->device == cpu, function, "the storage is on ", to_string(head->device),
+              ", not in host memory");
   const OwnerRecord& owner = owner_of(cell_of(head));
-  if (owner.kind == OwnerKind::loader) {
-    refuse(function, "the storage is a loader's, whose slots have one size");
-  }
+  EBB_REQUIRE(owner.kind != OwnerKind::loader, function,
+              "the storage is a loader's, whose slots have one size");
   return owner;
 }
 
@@ -95,12 +81,11 @@ void swap_contents(StorageCell& a, StorageCell& b) noexcept {
 void Storage::resize(Bytes bytes) {
   constexpr const char* function = "Storage::resize";
   const OwnerRecord& owner = resizable(head_, function);
-  if (head_->has_elements) {
-    refuse(function, "the storage holds constructed elements: use resize_elements(count)");
-  }
+  EBB_REQUIRE(!head_->has_elements, function,
+              "the storage holds constructed elements: use resize_elements(count)");
   const BlockRecord* const old = record_of(cell_of(head_).ptr);
   const Align align = old != nullptr ? std::max(old->align, default_align_cpu) : default_align_cpu;
-  DataPtr fresh = own_block(detail::allocate_for(owner, bytes, align, Stream{}, function));
+  DataPtr fresh = own_block(detail::allocate_for(owner, bytes, align, function));
   if (const std::size_t kept = std::min(bytes, head_->bytes).count(); kept != 0) {
     std::memcpy(fresh.get(), head_->data, kept);
   }
@@ -110,9 +95,7 @@ void Storage::resize(Bytes bytes) {
 void Storage::resize_elements(std::size_t count) {
   constexpr const char* function = "Storage::resize_elements";
   const OwnerRecord& owner = resizable(head_, function);
-  if (!head_->has_elements) {
-    refuse(function, "the storage holds plain bytes: use resize(Bytes)");
-  }
+  EBB_REQUIRE(head_->has_elements, function, "the storage holds plain bytes: use resize(Bytes)");
   const detail::ElementBlock& old = *detail::element_block_of(cell_of(head_).ptr);
   const ElementOps& ops = *old.ops;
   const Bytes bytes = ops.size * count;
@@ -124,9 +107,7 @@ void Storage::resize_elements(std::size_t count) {
 // NOLINTNEXTLINE(bugprone-exception-escape): as declared
 void Storage::swap(Storage& other) {
   constexpr const char* function = "Storage::swap";
-  if (head_ == nullptr || other.head_ == nullptr) {
-    refuse(function, "a storage is empty");
-  }
+  EBB_REQUIRE(head_ != nullptr && other.head_ != nullptr, function, "a storage is empty");
   if (is_same(other)) {
     return;
   }
@@ -134,12 +115,9 @@ void Storage::swap(Storage& other) {
   StorageCell& b = cell_of(other.head_);
   Domain::Impl& impl = owner_of(a).domain->impl();
   const std::scoped_lock lock(impl.replace_mutex, impl.finalizer_mutex);
-  if (&owner_of(a) != &owner_of(b)) {
-    refuse(function, "the storages have different owners: keep() or copy one of them first");
-  }
-  if (owner_of(a).kind == OwnerKind::loader) {
-    refuse(function, "the storages are a loader's slots");
-  }
+  EBB_REQUIRE(&owner_of(a) == &owner_of(b), function,
+              "the storages have different owners: keep() or copy one of them first");
+  EBB_REQUIRE(owner_of(a).kind != OwnerKind::loader, function, "the storages are a loader's slots");
   const std::int64_t by = detail::signed_bytes(b.bytes) - detail::signed_bytes(a.bytes);
   change_adopted(a, impl.domain, by);
   change_adopted(b, impl.domain, -by);

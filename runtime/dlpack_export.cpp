@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tensors handed out by DLPack: one struct with sizes, strides and a reference to the storage.
 // The deleter may run on any thread, also after the runtime has ended.
+#include "dlpack_code.h"
+
 #include <ebb/alloc/check.h>
 #include <ebb/runtime/interop/dlpack.h>
 
@@ -28,27 +30,8 @@ struct Exported {
 };
 
 dlpack::DataType type_of(DType dtype, const char* function) {
-  const auto bits = static_cast<std::uint8_t>(8 * size_of(dtype));
-  switch (dtype) {
-    case DType::f16:
-    case DType::f32:
-    case DType::f64:
-      return {dlpack::code_float, bits, 1};
-    case DType::bf16:
-      return {dlpack::code_bfloat, bits, 1};
-    case DType::i8:
-    case DType::i16:
-    case DType::i32:
-    case DType::i64:
-      return {dlpack::code_int, bits, 1};
-    case DType::u8:
-      return {dlpack::code_uint, bits, 1};
-    case DType::boolean:
-      return {dlpack::code_bool, bits, 1};
-    case DType::string:
-      break;
-  }
-  detail::require_failed(function, "DLPack has no elements like ", to_string(dtype));
+  EBB_REQUIRE(is_plain(dtype), function, "DLPack has no elements like ", to_string(dtype));
+  return {detail::dlpack_code(dtype), static_cast<std::uint8_t>(8 * size_of(dtype)), 1};
 }
 
 dlpack::Device device_of(const Tensor& tensor, const char* function) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tensors over the elements of other libraries, by DLPack. The supervised pointer takes the struct
 // at once, so that the deleter runs once whatever is wrong with it. Any thread.
+#include "dlpack_code.h"
 #include "extent.h"
 
 #include <ebb/alloc/check.h>
@@ -30,17 +31,12 @@ template <class M>
 constexpr PtrOps managed_ops{release_managed<M>, "DLPack"};
 
 DType dtype_from(const dlpack::DataType& type) {
-  constexpr DType all[] = {DType::f16, DType::bf16, DType::f32, DType::f64, DType::i8,
-                           DType::u8,  DType::i16,  DType::i32, DType::i64, DType::boolean};
-  constexpr std::uint8_t codes[] = {dlpack::code_float, dlpack::code_bfloat, dlpack::code_float,
-                                    dlpack::code_float, dlpack::code_int,    dlpack::code_uint,
-                                    dlpack::code_int,   dlpack::code_int,    dlpack::code_int,
-                                    dlpack::code_bool};
   EBB_REQUIRE(type.lanes == 1, function, "elements of ", std::to_string(type.lanes),
               " lanes are not supported");
-  for (std::size_t i = 0; i < std::size(all); ++i) {
-    if (type.code == codes[i] && type.bits == 8 * size_of(all[i])) {
-      return all[i];
+  for (int i = 0; i < static_cast<int>(DType::string); ++i) {  // the last one, and not DLPack's
+    const auto dtype = static_cast<DType>(i);
+    if (type.code == detail::dlpack_code(dtype) && type.bits == 8 * size_of(dtype)) {
+      return dtype;
     }
   }
   detail::require_failed(function, "elements of type code ", std::to_string(type.code), " with ",

@@ -119,10 +119,7 @@ bool Iteration::every(std::uint64_t n) const {
 }
 
 Storage Iteration::allocate(Bytes bytes, Stream stream, Place at) const {
-  const Owner mine = owner();
-  const bool on_cpu = stream.device.kind == DeviceKind::cpu;
-  return Storage::make(Owner(*mine.record(), mine.generation(), stream), bytes,
-                       on_cpu ? default_align_cpu : default_align_cuda, Birth{at});
+  return Storage::make(owner().on(stream), bytes, default_align(stream.device), Birth{at});
 }
 
 Tensor Iteration::keep(const Tensor& tensor, Place at) const {

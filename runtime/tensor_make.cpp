@@ -23,8 +23,7 @@ Tensor make(const char* function, Owner owner, const Shape& shape, DType dtype, 
     const auto count = static_cast<std::size_t>(shape.elements());
     return {Storage::make_elements(owner, element_ops<std::string>, count, birth), dtype, shape};
   }
-  const Align align = device.kind == DeviceKind::cpu ? default_align_cpu : default_align_cuda;
-  return {Storage::make(owner, bytes_of(shape, dtype), align, birth), dtype, shape};
+  return {Storage::make(owner, bytes_of(shape, dtype), default_align(device), birth), dtype, shape};
 }
 
 Tensor make_zeros(const char* function, Owner owner, const Shape& shape, DType dtype, Place at) {

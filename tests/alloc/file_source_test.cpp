@@ -4,11 +4,11 @@
 #include "heap_fixture.h"
 #include "support/child.h"
 #include "support/counting_source.h"
+#include "support/process_status.h"
 
 #include <ebb/alloc/file_source.h>
 
 #include <csignal>
-#include <fstream>
 #include <memory>
 #include <string>
 #include <system_error>
@@ -22,22 +22,6 @@ using ebb::Block;
 using ebb::Bytes;
 
 namespace {
-
-// How many of the process's resident bytes are shared ones.
-std::size_t shared_resident_bytes() {
-  std::ifstream status("/proc/self/status");
-  std::string word;
-  while (status >> word) {
-    if (word == "RssShmem:" || word == "RssFile:") {
-      std::size_t kib = 0;
-      status >> kib;
-      if (word == "RssShmem:") {
-        return kib << 10;
-      }
-    }
-  }
-  return 0;
-}
 
 void run_program(ebb::Source& source) {
   ebb::test::CountingSource counting(source);
@@ -82,13 +66,13 @@ TEST_CASE("file source: heaps work in it") {
 TEST_CASE("shared memory source: what a heap gives back, the system has back") {
   ebb::SharedMemorySource source;
   ebb::test::OwnHeap own(source);
-  const std::size_t before = shared_resident_bytes();
+  const std::size_t before = ebb::test::self_status_bytes("RssShmem:");
   const Block block = own.take(8 << 20);
   ebb::test::fill(block, 1);
-  CHECK(shared_resident_bytes() >= before + (8 << 20));
+  CHECK(ebb::test::self_status_bytes("RssShmem:") >= before + (8 << 20));
   own.heap.deallocate(block);
   own.heap.trim();
-  CHECK(shared_resident_bytes() < before + (1 << 20));
+  CHECK(ebb::test::self_status_bytes("RssShmem:") < before + (1 << 20));
 }
 
 TEST_CASE("file source: a full disk refuses, and smaller requests go on") {

@@ -2,6 +2,8 @@
 // Mapped files and sealed segments: modes, offsets, descriptors, and a file that is cut while it is
 // mapped. [alloc.map]
 #include "support/child.h"
+#include "support/sanitized.h"
+#include "support/temporary_folder.h"
 
 #include <ebb/alloc/error.h>
 #include <ebb/alloc/mapped.h>
@@ -29,28 +31,17 @@ using ebb::Mapped;
 
 namespace {
 
-// A file of the test's own, removed at the end.
-class TestFile {
- public:
-  explicit TestFile(std::string_view contents = {}) {
-    std::array<char, 64> name{"/tmp/ebb-mapped-XXXXXX"};
-    const int descriptor = ::mkstemp(name.data());
-    REQUIRE(descriptor >= 0);
-    ::close(descriptor);
-    path = name.data();
-    std::ofstream(path) << contents;
-  }
-  TestFile(const TestFile&) = delete;
-  TestFile& operator=(const TestFile&) = delete;
-  TestFile(TestFile&&) = delete;
-  TestFile& operator=(TestFile&&) = delete;
-  ~TestFile() { std::filesystem::remove(path); }
+// A file of the test's own.
+struct TestFile {
+  explicit TestFile(const std::string& contents = {})
+      : path(folder.write("mapped", contents).string()) {}
 
   std::string contents() const {
     std::ifstream file(path);
     return {std::istreambuf_iterator<char>(file), {}};
   }
 
+  ebb::test::TempFolder folder;
   std::string path;
 };
 

@@ -2,6 +2,8 @@
 // Heaps and the process: little address space, exit while heaps are alive. [alloc.heap] [rt.exit]
 #include "heap_fixture.h"
 #include "support/child.h"
+#include "support/process_status.h"
+#include "support/sanitized.h"
 
 #include <ebb/alloc/pool.h>
 
@@ -15,15 +17,6 @@ using ebb::Block;
 using ebb::Bytes;
 
 namespace {
-
-std::size_t address_space_bytes() {
-  std::FILE* const file = std::fopen("/proc/self/statm", "r");
-  std::size_t pages = 0;
-  const int got = std::fscanf(file, "%zu", &pages);
-  std::fclose(file);
-  REQUIRE(got == 1);
-  return pages * static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
-}
 
 // What a host may leave behind in a static object.
 struct LeftBehind {
@@ -54,7 +47,7 @@ TEST_CASE("process: where a large reservation is refused, heaps grow in chunks")
     MESSAGE("skipped: sanitizers need address space");
     return;
   }
-  const std::size_t used = address_space_bytes();
+  const std::size_t used = ebb::test::self_status_bytes("VmSize:");
   const int status = ebb::test::run_in_child([&] {
     const rlim_t most = used + (std::size_t{96} << 20);
     const rlimit limit{most, most};

@@ -2,28 +2,14 @@
 // Reading /proc/self and getrusage.
 #include "process_memory.h"
 
+#include "support/process_status.h"
+
 #include <fstream>
 #include <stdexcept>
-#include <string>
 
 #include <sys/resource.h>
 
 namespace ebb::bench {
-namespace {
-
-std::uint64_t status_bytes(const std::string& key) {
-  std::ifstream status("/proc/self/status");
-  std::string word;
-  std::uint64_t kib = 0;
-  while (status >> word) {
-    if (word == key && status >> kib) {
-      return kib * 1024;
-    }
-  }
-  throw std::runtime_error("[process_memory] /proc/self/status has no " + key);
-}
-
-}  // namespace
 
 std::uint64_t minor_faults() {
   rusage usage{};
@@ -32,11 +18,11 @@ std::uint64_t minor_faults() {
 }
 
 std::uint64_t resident_bytes() {
-  return status_bytes("VmRSS:");
+  return ebb::test::self_status_bytes("VmRSS:");
 }
 
 std::uint64_t resident_peak_bytes() {
-  return status_bytes("VmHWM:");
+  return ebb::test::self_status_bytes("VmHWM:");
 }
 
 void forget_resident_peak() {

@@ -2,34 +2,22 @@
 // Memory among many threads: some make, others drop, thousands are born and die. What is reserved
 // follows what is live, and idle pages go back. [alloc.heap]
 #include "domain_fixture.h"
-#include "support/child.h"
+#include "support/process_status.h"
+#include "support/sanitized.h"
 
 #include <doctest/doctest.h>
 
-#include <cstdio>
 #include <cstring>
 #include <mutex>
 #include <string>
 #include <thread>
 #include <vector>
 
-#include <unistd.h>
-
 using ebb::Bytes;
 using ebb::Storage;
 using ebb::test::DomainFixture;
 
 namespace {
-
-std::size_t resident_bytes() {
-  std::FILE* const file = std::fopen("/proc/self/statm", "r");
-  std::size_t all = 0;
-  std::size_t resident = 0;
-  const int got = std::fscanf(file, "%zu %zu", &all, &resident);
-  std::fclose(file);
-  REQUIRE(got == 2);
-  return resident * static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
-}
 
 Storage make_filled(std::size_t bytes) {
   Storage storage = DomainFixture::make(Bytes{bytes});
@@ -98,7 +86,7 @@ TEST_CASE("many threads: two thousand are born and die, and what they left costs
   DomainFixture fixture;
   constexpr std::size_t threads = 2000;
   constexpr std::size_t at_once = 8;
-  const std::size_t resident_before = resident_bytes();
+  const std::size_t resident_before = ebb::test::self_status_bytes("VmRSS:");
   std::vector<Storage> kept(threads);
   for (std::size_t first = 0; first < threads; first += at_once) {
     std::vector<std::jthread> group;
@@ -120,7 +108,8 @@ TEST_CASE("many threads: two thousand are born and die, and what they left costs
   if (!ebb::test::is_sanitized()) {
     // Stacks of threads that ended may stay with the system's library.
     constexpr std::size_t stacks = std::size_t{4} << 20;
-    CHECK(resident_bytes() - resident_before <= memory.live.count() * 5 / 4 + stacks);
+    CHECK(ebb::test::self_status_bytes("VmRSS:") - resident_before <=
+          memory.live.count() * 5 / 4 + stacks);
   }
   kept.clear();
   const std::size_t idle = fixture.domain->memory().reserved.count();

@@ -2,6 +2,8 @@
 // IDX files made by hand in a folder of their own. For the tests of IDX.
 #pragma once
 
+#include "support/temporary_folder.h"
+
 #include <zlib.h>
 
 #include <cstdint>
@@ -12,38 +14,7 @@
 #include <string>
 #include <vector>
 
-#include <unistd.h>
-
 namespace ebb::test {
-
-// A folder that is removed with all that is in it.
-class TempFolder {
- public:
-  TempFolder() {
-    std::string name = (std::filesystem::temp_directory_path() / "ebb-idx-XXXXXX").string();
-    if (mkdtemp(name.data()) == nullptr) {
-      throw std::runtime_error("mkdtemp failed");
-    }
-    path_ = name;
-  }
-  TempFolder(const TempFolder&) = delete;
-  TempFolder& operator=(const TempFolder&) = delete;
-  TempFolder(TempFolder&&) = delete;
-  TempFolder& operator=(TempFolder&&) = delete;
-  ~TempFolder() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-
-  const std::filesystem::path& path() const { return path_; }
-  std::filesystem::path write(const std::string& name, const std::string& bytes) const {
-    std::ofstream(path_ / name, std::ios::binary) << bytes;
-    return path_ / name;
-  }
-
- private:
-  std::filesystem::path path_;
-};
 
 inline std::string big_endian(std::uint32_t value) {
   return {static_cast<char>(value >> 24), static_cast<char>(value >> 16),

@@ -4,10 +4,10 @@
 #pragma once
 
 #include "support/executor_choice.h"
+#include "support/process_status.h"
 
 #include <ebb/ebb.h>
 
-#include <fstream>
 #include <functional>
 #include <mutex>
 #include <string>
@@ -95,19 +95,6 @@ inline std::vector<std::uint64_t> drain(Loader& loader) {
 
 inline bool contains(std::string_view text, std::string_view part) {
   return text.find(part) != std::string_view::npos;
-}
-
-// A number of /proc/self/status, such as "Threads:" or "VmRSS:" (in KiB).
-inline long self_status(const std::string& key) {
-  std::ifstream status("/proc/self/status");
-  for (std::string word; status >> word;) {
-    if (word == key) {
-      long value = 0;
-      status >> value;
-      return value;
-    }
-  }
-  return -1;
 }
 
 }  // namespace ebb::test

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tensors over memory that was there before, and tensors read out of bytes. [alloc.wrap]
+#include "support/temporary_folder.h"
 #include "tensor_fixture.h"
 
 #include <ebb/runtime/tensor_from.h>
@@ -9,16 +10,12 @@
 #include <algorithm>
 #include <array>
 #include <bit>
-#include <cstdio>
-#include <cstdlib>
 #include <cstring>
 #include <limits>
 #include <memory>
 #include <stdexcept>
 #include <string>
 #include <vector>
-
-#include <unistd.h>
 
 using ebb::DType;
 using ebb::Shape;
@@ -126,14 +123,12 @@ TEST_CASE_FIXTURE(Fixture,
 }
 
 TEST_CASE_FIXTURE(Fixture, "from_blob: a mapped file is read-only as it was mapped, and bounded") {
-  std::array<char, 64> path{"/tmp/ebb-tensor-from-XXXXXX"};
-  const int descriptor = ::mkstemp(path.data());
-  REQUIRE(descriptor >= 0);
   const std::array<float, 6> elements{1, 2, 3, 4, 5, 6};
-  REQUIRE(::write(descriptor, elements.data(), sizeof elements) == sizeof elements);
-  ::close(descriptor);
+  const ebb::test::TempFolder folder;
+  const std::filesystem::path path = folder.write(
+      "floats", std::string(reinterpret_cast<const char*>(elements.data()), sizeof elements));
   const auto map = [&](ebb::MapMode mode, std::uint64_t offset = 0) {
-    return ebb::map_file(path.data(), {.mode = mode, .offset = offset});
+    return ebb::map_file(path, {.mode = mode, .offset = offset});
   };
   using enum ebb::MapMode;
   const Tensor x = ebb::from_blob(owner, map(read_only), {2, 3}, DType::f32);
@@ -150,7 +145,6 @@ TEST_CASE_FIXTURE(Fixture, "from_blob: a mapped file is read-only as it was mapp
   CHECK_THROWS_AS(ebb::from_blob(owner, map(read_only, 2), {1}, DType::f32), std::invalid_argument);
   CHECK_THROWS_AS(ebb::from_blob(owner, map(read_only), {0}, DType::string), std::invalid_argument);
   CHECK(ebb::from_blob(owner, map(read_only, 24), {0}, DType::f64).elements() == 0);
-  std::remove(path.data());
 }
 
 TEST_CASE_FIXTURE(Fixture, "from_buffer: elements are converted from either byte order") {

@@ -29,20 +29,4 @@ inline bool exited_with_0(int status) {
   return WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
-// Whether address space can be limited and signals seen: sanitizers reserve terabytes and catch
-// signals themselves.
-constexpr bool is_sanitized() {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-  return true;
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-  return true;
-#else
-  return false;
-#endif
-#else
-  return false;
-#endif
-}
-
 }  // namespace ebb::test

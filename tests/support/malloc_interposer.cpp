@@ -3,18 +3,11 @@
 // and delete end up in). Linked whole into a test program. Any thread.
 #include "support/malloc_interposer.h"
 
+#include "support/sanitized.h"
+
 #include <atomic>
 #include <cerrno>
 #include <cstddef>
-
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define EBB_TEST_SANITIZED 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer) || \
-    __has_feature(memory_sanitizer)
-#define EBB_TEST_SANITIZED 1
-#endif
-#endif
 
 namespace ebb::test {
 
@@ -46,11 +39,7 @@ HeapCalls heap_calls() noexcept {
 }
 
 bool heap_calls_counted() noexcept {
-#ifdef EBB_TEST_SANITIZED
-  return false;
-#else
-  return true;
-#endif
+  return !is_sanitized();
 }
 
 }  // namespace ebb::test

@@ -11,6 +11,11 @@
 
 namespace ebb::inline v0 {
 
+// Returns the alignment that blocks have on device unless another is asked for.
+constexpr Align default_align(Device device) {
+  return device.kind == DeviceKind::cpu ? default_align_cpu : default_align_cuda;
+}
+
 class Resource;
 struct BlockRecord;
 

@@ -43,7 +43,12 @@ class DescriptorSource : public Source {
  private:
   // Reserves room in the range's file. Returns 0 or an errno value.
   virtual int reserve_room(int descriptor, std::uint64_t offset, Bytes bytes) noexcept = 0;
-  FileMapping* find(const std::byte* address) noexcept;
+  // Where the pages of a range's part lie in the range's file.
+  struct Part {
+    int descriptor;
+    std::uint64_t offset;
+  };
+  Part part_at(const std::byte* address) noexcept;
 
   const int process_;
   // Guards the list of ranges: they are few, and committing is rare.

@@ -73,6 +73,8 @@ class Guard final : public Resource {
  private:
   void hold(const Block& block) noexcept;
   bool take_oldest(Block& block, std::size_t blocks_max, std::size_t bytes_max) noexcept;
+  // With mutex_ held, and when there is one.
+  Block pop_oldest() noexcept;
   void release_checked(const Block& block) noexcept;
   void give_down(const Block& block) noexcept;
   void check_canaries(const Block& block) const noexcept;

@@ -34,6 +34,12 @@ class Owner {
   OwnerRecord* record() const noexcept { return record_; }
   std::uint64_t generation() const noexcept { return generation_; }
   Stream stream() const noexcept { return stream_; }
+  // Returns the same owner with another stream.
+  Owner on(Stream stream) const noexcept {
+    Owner other = *this;
+    other.stream_ = stream;
+    return other;
+  }
   // Returns whether what it names is still open. Any thread.
   bool is_open() const noexcept;
   OwnerKind kind() const noexcept;

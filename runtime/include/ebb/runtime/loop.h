@@ -151,7 +151,7 @@ class Iteration {
 
   // Returns this iteration as an allocator by bare addresses, as Thrust wants it; see RawMemory.
   RawMemory raw(Stream stream, Place at = Place::here()) const {
-    return RawMemory(Owner(*owner().record(), owner().generation(), stream), at);
+    return RawMemory(owner().on(stream), at);
   }
   RawMemory raw(Place at = Place::here()) const { return raw(owner().stream(), at); }
 
