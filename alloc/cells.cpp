@@ -14,12 +14,12 @@ Cell* CellStore::cell_at(const Chunk* chunk, std::size_t number) noexcept {
 Cell* CellStore::make() noexcept {
   Chunk* chunk = chunks_.load(std::memory_order_relaxed);
   if (chunk == nullptr || chunk->made.load(std::memory_order_relaxed) == chunk->fits) {
-    const Range range = meta_.add();
+    const Range range = meta_.add_aligned();
     if (!range) {
       return nullptr;
     }
     const std::size_t fits = range.bytes.count() / cell_bytes.count() - 1;
-    chunk = new (range.begin) Chunk{chunk, fits, 0};
+    chunk = new (range.begin) Chunk{chunk, fits};
     // Pairs with the acquire in for_each: the chunk's header is written.
     chunks_.store(chunk, std::memory_order_release);
   }
@@ -35,9 +35,13 @@ Cell* CellStore::make() noexcept {
   return cell;
 }
 
-void CellStore::for_each(void (*visit)(void* context, Cell* cell), void* context) const {
+void CellStore::for_each(std::uint64_t since, void (*visit)(void* context, Cell* cell),
+                         void* context) const {
   for (const Chunk* chunk = chunks_.load(std::memory_order_acquire); chunk != nullptr;
        chunk = chunk->next) {
+    if (chunk->taken_in.load(std::memory_order_relaxed) < since) {
+      continue;
+    }
     const std::size_t made = chunk->made.load(std::memory_order_acquire);
     for (std::size_t number = 0; number < made; ++number) {
       visit(context, cell_at(chunk, number));

@@ -15,8 +15,10 @@ namespace ebb::inline v0::detail {
 
 class CellStore {
  public:
-  CellStore(MetaChunks& meta, void (*construct)(void* cell) noexcept) noexcept
-      : meta_(meta), construct_(construct) {}
+  // epoch is the pool's, see Pool::cell_epoch.
+  CellStore(MetaChunks& meta, void (*construct)(void* cell) noexcept,
+            const std::atomic<std::uint64_t>& epoch) noexcept
+      : meta_(meta), construct_(construct), epoch_(epoch) {}
 
   Cell* take() noexcept {
     Cell* cell = free_;
@@ -29,6 +31,9 @@ class CellStore {
       free_ = cell->next;
     }
     ++live_;
+    // The owner alone writes it, and epochs only grow.
+    chunk_of(cell).taken_in.store(epoch_.load(std::memory_order_relaxed),
+                                  std::memory_order_relaxed);
     return cell;
   }
   void give(Cell* cell) noexcept {
@@ -40,23 +45,35 @@ class CellStore {
   bool has_free() const noexcept { return free_ != nullptr; }
   std::size_t live() const noexcept { return live_; }
 
-  // Any thread. The heap must not be destroyed meanwhile.
-  void for_each(void (*visit)(void* context, Cell* cell), void* context) const;
+  // Visits the cells of all chunks that one was taken from since the epoch since began. Any thread.
+  // The heap must not be destroyed meanwhile.
+  void for_each(std::uint64_t since, void (*visit)(void* context, Cell* cell), void* context) const;
 
  private:
-  // Occupies a chunk's first cell. made counts the cells behind it that are constructed.
+  // Occupies a chunk's first cell. made counts the cells behind it that are constructed; taken_in
+  // is the last epoch in which one was taken.
   struct Chunk {
     Chunk* next;
     std::size_t fits;
-    std::atomic<std::size_t> made;
+    std::atomic<std::size_t> made{0};
+    // Relaxed: who hands a cell's contents to another thread hands this on before.
+    std::atomic<std::uint64_t> taken_in{0};
   };
   static_assert(sizeof(Chunk) <= cell_bytes.count());
+
+  // Chunks are aligned to their size.
+  static Chunk& chunk_of(Cell* cell) noexcept {
+    auto* const at = reinterpret_cast<std::byte*>(cell);
+    const std::size_t into = reinterpret_cast<std::uintptr_t>(at) % MetaChunks::chunk_bytes;
+    return *reinterpret_cast<Chunk*>(at - into + MetaChunks::header_bytes);
+  }
 
   static Cell* cell_at(const Chunk* chunk, std::size_t number) noexcept;
   Cell* make() noexcept;
 
   MetaChunks& meta_;
   void (*construct_)(void* cell) noexcept;
+  const std::atomic<std::uint64_t>& epoch_;
   std::atomic<Chunk*> chunks_{nullptr};  // only ever grows, at the front
   Cell* free_ = nullptr;
   std::size_t live_ = 0;

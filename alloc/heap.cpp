@@ -8,6 +8,7 @@
 #include <ebb/alloc/heap.h>
 
 #include <algorithm>
+#include <cstring>
 #include <utility>
 
 namespace ebb::inline v0 {
@@ -47,6 +48,18 @@ Block Heap::try_allocate_at(void* address, Bytes bytes) noexcept {
 bool Heap::is_free(Range range) const noexcept {
   EBB_ASSERT(is_mine());
   return impl_->space.is_free(range.begin, range.bytes.count());
+}
+
+std::optional<Bytes> Heap::try_revoke(const Block& block) noexcept {
+  if (!impl_->space.on_host()) {
+    return std::nullopt;
+  }
+  auto& record = static_cast<HeapRecord&>(*block.record);
+  if (record.kind() == detail::RecordKind::block) {
+    return impl_->space.give_up(record);
+  }
+  std::memset(record.data, 0, record.bytes.count());
+  return Bytes{0};
 }
 
 OutOfMemoryInfo Heap::explain(Bytes asked) const {

@@ -37,6 +37,9 @@ struct HeapCounters {
   Counter frees;
   Counter foreign_frees;
   Counter source_calls;
+  // Of reserved, the pages that holders of live blocks have given up. Written by any thread, so it
+  // counts with read-modify-writes, relaxed: a figure only.
+  std::atomic<std::uint64_t> given_up{0};
 
   void count_block(std::uint64_t bytes) noexcept {
     live.add(bytes);
@@ -52,6 +55,12 @@ struct HeapCounters {
     reserved_peak.raise_to(reserved.get());
   }
 
+  std::uint64_t still_reserved() const noexcept {
+    const std::uint64_t gone = given_up.load(std::memory_order_relaxed);
+    const std::uint64_t all = reserved.get();
+    return all - std::min(gone, all);
+  }
+
   // By the owner, or once nobody owns the heap.
   std::uint64_t blocks_live() const noexcept { return allocations.get() - frees.get(); }
 
@@ -61,7 +70,7 @@ struct HeapCounters {
     const std::uint64_t freed = frees.get();
     stats.live = Bytes{live.get()};
     stats.live_peak = Bytes{live_peak.get()};
-    stats.reserved = Bytes{reserved.get()};
+    stats.reserved = Bytes{still_reserved()};
     stats.reserved_peak = Bytes{reserved_peak.get()};
     stats.allocations = allocations.get();
     stats.blocks_live = stats.allocations - std::min(freed, stats.allocations);

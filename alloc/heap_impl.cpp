@@ -35,7 +35,7 @@ Heap::Impl::Impl(Heap& self, PoolCore& core) noexcept
       space(core.source, meta, core.budget, counters,
             std::min(core.options.reservation.count(), reservation_max)),
       slabs(meta),
-      cells(meta, core.options.construct_cell) {}
+      cells(meta, core.options.construct_cell, core.cell_epoch) {}
 
 Heap::Impl::~Impl() {
   EBB_ASSERT_VALID(*this);
@@ -97,6 +97,9 @@ Heap::Impl::~Impl() {
       counters.uncount_block(record.size);
       if (space.on_host()) {
         detail::poison(record.data, record.size);
+      }
+      if (record.is_given_up()) [[unlikely]] {
+        space.note_given_up(record);
       }
       space.give(record);
       break;

@@ -5,6 +5,7 @@
 
 #include "heap_counters.h"
 #include "poison.h"
+#include "region.h"
 
 #include <ebb/alloc/source.h>
 
@@ -30,30 +31,35 @@ class MetaChunks {
     }
   }
 
-  // Returns at least bytes of zeros aligned to 64, or an empty range.
-  Range add(std::size_t bytes) noexcept {
+  // Returns at least bytes of zeros, header_bytes behind an address that is a multiple of align (a
+  // power of two), or an empty range.
+  Range add(std::size_t bytes, std::size_t align = header_bytes) noexcept {
     const std::size_t page = source_.page_size().count();
-    const Range range = source_.reserve(Bytes{(bytes + header_bytes + page - 1) / page * page});
+    const std::size_t size = round_up(bytes + header_bytes, page);
+    const Range range = source_.reserve(Bytes{align > page ? size + align - page : size});
     counters_.source_calls.add(1);
     if (!range) {
       return {};
     }
+    const Range used{align_up(range.begin, align), Bytes{size}};
     counters_.source_calls.add(1);
-    if (!source_.commit(range)) {
+    if (!source_.commit(used)) {
       source_.release(range);
       return {};
     }
-    chunks_ = new (range.begin) Chunk{chunks_, range};
+    chunks_ = new (used.begin) Chunk{chunks_, range, used};
     // Records lead to their heap, and cells hold owning pointers that nothing else leads to.
-    add_root(range.begin, range.bytes.count());
-    return {range.begin + header_bytes, Bytes{range.bytes.count() - header_bytes}};
+    add_root(used.begin, used.bytes.count());
+    return {used.begin + header_bytes, Bytes{used.bytes.count() - header_bytes}};
   }
   Range add() noexcept { return add(chunk_bytes - header_bytes); }
+  // A chunk that every address within it leads to.
+  Range add_aligned() noexcept { return add(chunk_bytes - header_bytes, chunk_bytes); }
   // Gives the chunk back that was added last.
   void drop_last() noexcept {
     const Chunk last = *chunks_;
     chunks_ = last.next;
-    remove_root(last.range.begin, last.range.bytes.count());
+    remove_root(last.used.begin, last.used.bytes.count());
     source_.release(last.range);
     counters_.source_calls.add(1);
   }
@@ -61,7 +67,8 @@ class MetaChunks {
  private:
   struct Chunk {
     Chunk* next;
-    Range range;
+    Range range;  // reserved
+    Range used;   // committed
   };
   static_assert(sizeof(Chunk) <= header_bytes);
 

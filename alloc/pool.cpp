@@ -182,10 +182,11 @@ std::size_t PoolCore::trim_parked() noexcept {
   return bytes;
 }
 
-void PoolCore::for_each_cell(void (*visit)(void* context, Cell* cell), void* context) const {
+void PoolCore::for_each_cell(std::uint64_t since, void (*visit)(void* context, Cell* cell),
+                             void* context) const {
   for (const Heap* heap = heaps_.load(std::memory_order_acquire); heap != nullptr;
        heap = heap->impl_->next_heap) {
-    heap->impl_->cells.for_each(visit, context);
+    heap->impl_->cells.for_each(since, visit, context);
   }
 }
 
@@ -256,9 +257,19 @@ MemoryStats Pool::stats() const noexcept {
 Bytes Pool::trim() noexcept {
   return Bytes{core_->trim()};
 }
-void Pool::for_each_cell(void (*visit)(void* context, Cell* cell), void* context) const {
-  core_->for_each_cell(visit, context);
+void Pool::for_each_cell(std::uint64_t since, void (*visit)(void* context, Cell* cell),
+                         void* context) const {
+  core_->for_each_cell(since, visit, context);
 }
+
+std::uint64_t Pool::cell_epoch() const noexcept {
+  return core_->cell_epoch.load(std::memory_order_relaxed);
+}
+
+void Pool::begin_cell_epoch() const noexcept {
+  core_->cell_epoch.fetch_add(1, std::memory_order_relaxed);
+}
+
 const std::string& Pool::name() const noexcept {
   return core_->options.name;
 }

@@ -35,7 +35,8 @@ class PoolCore {
   void request_trims() noexcept;
   // Trims parked heaps.
   std::size_t trim_parked() noexcept;
-  void for_each_cell(void (*visit)(void* context, Cell* cell), void* context) const;
+  void for_each_cell(std::uint64_t since, void (*visit)(void* context, Cell* cell),
+                     void* context) const;
 
   // Destroys a heap that nobody uses any more. Any thread.
   static void destroy(Heap& heap) noexcept;
@@ -43,6 +44,8 @@ class PoolCore {
   Source& source;
   const PoolOptions options;
   detail::Budget budget;
+  // See Pool::cell_epoch. Relaxed: it only grows, and who needs the order brings it.
+  std::atomic<std::uint64_t> cell_epoch{0};
 
  private:
   ~PoolCore() = default;

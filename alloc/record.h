@@ -49,6 +49,13 @@ struct alignas(64) HeapRecord : BlockRecord {
     return kind() == RecordKind::slot ? next : hole.by_size.left;
   }
 
+  // Whether the block's pages went back while it lives on. A link that names its own record is none
+  // of a hole's. Set by the block's holder, read and cleared by the owner once it has the block
+  // back.
+  bool is_given_up() const noexcept { return hole.by_size.parent == this; }
+  void mark_given_up() noexcept { hole.by_size.parent = this; }
+  void clear_given_up() noexcept { hole.by_size.parent = nullptr; }
+
   // Larger requests are refused before sizes are rounded up.
   static constexpr std::size_t bytes_max = std::size_t{1} << 46;
 

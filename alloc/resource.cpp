@@ -4,6 +4,10 @@
 
 namespace ebb::inline v0 {
 
+std::optional<Bytes> Resource::try_revoke(const Block& /*block*/) noexcept {
+  return std::nullopt;
+}
+
 Block Resource::allocate(Bytes bytes, Align align, Stream stream) {
   const Block block = try_allocate(bytes, align, stream);
   if (!block) {

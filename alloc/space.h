@@ -47,6 +47,11 @@ class Space {
   // Gives the pages of a large range back that nobody uses any more. Changes no figure, so that any
   // thread may call it; only for the ranges of a space that takes and gives nothing any more.
   void discard(const HeapRecord& range) noexcept;
+  // Gives up what lies under a block that lives on: whole pages go back, the rest is zeroed.
+  // Returns the bytes that went. Any thread that holds the block.
+  Bytes give_up(HeapRecord& block) noexcept;
+  // Takes over into the figures that a block's pages were given up; before it is given.
+  void note_given_up(HeapRecord& block) noexcept;
   // Gives whole pages of holes back, and lowers frontiers to the last block. Returns the bytes.
   std::size_t trim() noexcept;
 

@@ -7,6 +7,7 @@
 #include <ebb/alloc/check.h>
 
 #include <algorithm>
+#include <cstring>
 
 namespace ebb::inline v0::detail {
 
@@ -33,7 +34,7 @@ Space::~Space() {
     }
     source_.release(region->range);
   }
-  budget_.give(counters_.reserved.get());
+  budget_.give(counters_.still_reserved());
 }
 
 Region* Space::add_region(std::size_t bytes_min) noexcept {
@@ -194,6 +195,39 @@ void Space::discard(const HeapRecord& range) noexcept {
   }
   const Region& region = *region_of(range.begin(), range.size);
   source_.decommit(region.pages(region.page_up(range.begin()), region.page_down(range.end())));
+}
+
+Bytes Space::give_up(HeapRecord& block) noexcept {
+  std::byte* const begin = block.begin();
+  std::byte* const end = begin + block.bytes.count();
+  std::byte* const first = std::min(align_up(begin, page_), end);
+  std::byte* const last = std::max(align_up(end + 1, page_) - page_, first);
+  std::memset(begin, 0, static_cast<std::size_t>(first - begin));
+  std::memset(last, 0, static_cast<std::size_t>(end - last));
+  const auto bytes = static_cast<std::size_t>(last - first);
+  if (bytes == 0 || block.is_given_up()) {
+    return Bytes{0};
+  }
+  source_.decommit({first, Bytes{bytes}});
+  block.mark_given_up();
+  counters_.given_up.fetch_add(bytes, std::memory_order_relaxed);
+  budget_.give(bytes);
+  return Bytes{bytes};
+}
+
+// Once more to the source: the holder may have written to the pages since.
+void Space::note_given_up(HeapRecord& block) noexcept {
+  block.clear_given_up();
+  Region& region = *region_of(block.begin(), block.size);
+  const std::size_t first = region.page_up(block.begin());
+  const std::size_t last = region.page_down(block.begin() + block.bytes.count());
+  source_.decommit(region.pages(first, last));
+  counters_.source_calls.add(1);
+  region.trimmed.assign(first, last, true);
+  trimmed_pages_ += last - first;
+  const std::size_t bytes = (last - first) * page_;
+  counters_.reserved.sub(bytes);
+  counters_.given_up.fetch_sub(bytes, std::memory_order_relaxed);
 }
 
 std::size_t Space::trim() noexcept {

@@ -28,6 +28,7 @@ void for_each_live(const Pool& pool, const OwnerRecord* record, Visit visit) {
     std::exception_ptr error;  // no exception crosses the pool's walk
   } context{record, &visit, nullptr};
   pool.for_each_cell(
+      0,
       [](void* opaque, Cell* cell) {
         auto& c = *static_cast<Context*>(opaque);
         auto& storage = *static_cast<StorageCell*>(static_cast<StorageHead*>(cell));

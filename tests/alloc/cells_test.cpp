@@ -67,7 +67,7 @@ TEST_CASE("cells: distinct, aligned to a cache line, and all visited") {
   }
   std::set<Cell*> seen;
   own.pool.for_each_cell(
-      [](void* context, Cell* cell) { static_cast<std::set<Cell*>*>(context)->insert(cell); },
+      0, [](void* context, Cell* cell) { static_cast<std::set<Cell*>*>(context)->insert(cell); },
       &seen);
   CHECK(seen == cells);
   given = 0;
@@ -75,6 +75,39 @@ TEST_CASE("cells: distinct, aligned to a cache line, and all visited") {
     if (++given % 2 != 0) {
       own.heap.give_cell(cell);
     }
+  }
+}
+
+TEST_CASE(
+    "cells: a walk since an epoch sees what was taken since, and leaves most of the rest out") {
+  OwnHeap own(with_structs());
+  std::vector<Cell*> old;
+  for (int i = 0; i < 2000; ++i) {
+    old.push_back(own.heap.take_cell());
+  }
+  own.pool.begin_cell_epoch();
+  const std::uint64_t since = own.pool.cell_epoch();
+  const auto walk = [&](std::uint64_t from) {
+    std::set<Cell*> seen;
+    own.pool.for_each_cell(
+        from,
+        [](void* context, Cell* cell) { static_cast<std::set<Cell*>*>(context)->insert(cell); },
+        &seen);
+    return seen;
+  };
+  CHECK(walk(since).empty());
+  own.heap.give_cell(old.front());
+  Cell* const reused = own.heap.take_cell();
+  CHECK(reused == old.front());
+  Cell* const fresh = own.heap.take_cell();
+  const std::set<Cell*> seen = walk(since);
+  CHECK(seen.contains(reused));
+  CHECK(seen.contains(fresh));
+  CHECK(seen.size() < 600);  // two chunks
+  CHECK(walk(0).size() == 2001);
+  own.heap.give_cell(fresh);
+  for (Cell* cell : old) {
+    own.heap.give_cell(cell);
   }
 }
 
@@ -109,6 +142,7 @@ TEST_CASE("cells: others walk over them while heaps and cells are made") {
   std::jthread reader([&] {
     do {
       pool.for_each_cell(
+          0,
           [](void* context, Cell* cell) {
             const std::uint64_t word = static_cast<Struct*>(cell)->word.load();
             *static_cast<std::uint64_t*>(context) += word != 42 && word != 43 ? 1u : 0u;

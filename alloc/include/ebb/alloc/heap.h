@@ -45,6 +45,7 @@ class Heap final : public Resource {
   // The same with the record alone: null is a refusal. For who keeps the record only.
   [[nodiscard]] BlockRecord* take_block(Bytes bytes, Align align, Stream stream) noexcept;
   void give_block(BlockRecord& block) noexcept;
+  std::optional<Bytes> try_revoke(const Block& block) noexcept override;
   OutOfMemoryInfo explain(Bytes asked) const override;
   const char* name() const noexcept override;
 

@@ -51,9 +51,15 @@ class Pool {
   MemoryStats stats() const noexcept;
   // Gives idle pages of parked heaps, and of the calling thread's, back. Returns how many bytes.
   Bytes trim() noexcept;
-  // Calls visit(context, cell) for every cell that was ever handed out, free ones too. Heaps that
-  // other threads own are included: read cells through atomics only.
-  void for_each_cell(void (*visit)(void* context, Cell* cell), void* context) const;
+  // Calls visit(context, cell) for every cell that was handed out since the epoch since began, and
+  // for some others, free ones too; since 0 leaves none out. Heaps that other threads own are
+  // included: read cells through atomics only.
+  void for_each_cell(std::uint64_t since, void (*visit)(void* context, Cell* cell),
+                     void* context) const;
+  // Epochs divide the life of a pool, so that a walk can leave out the cells of long ago: each walk
+  // that looks for recent cells ends with begin_cell_epoch. Any thread.
+  std::uint64_t cell_epoch() const noexcept;
+  void begin_cell_epoch() const noexcept;
 
   const std::string& name() const noexcept;
   Bytes limit() const noexcept;

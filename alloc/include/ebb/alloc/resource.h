@@ -6,6 +6,8 @@
 #include <ebb/alloc/block.h>
 #include <ebb/alloc/error.h>
 
+#include <optional>
+
 namespace ebb::inline v0 {
 
 // Sizes may be zero: the block is then valid, distinct and holds no bytes. [alloc.resource]
@@ -28,6 +30,12 @@ class Resource {
 
   // Takes back a block that this resource handed out. Any thread, exactly once.
   virtual void deallocate(const Block& block) noexcept = 0;
+
+  // Gives up the memory under a live block that this resource handed out, but not its addresses: it
+  // reads as zeros from now on, its range stays reserved until deallocate, and what is written to
+  // it may come back or not. Whoever calls it holds the block, on any thread. Returns how many
+  // bytes of whole pages went back, or nothing where the resource cannot do this. [gc.policy]
+  virtual std::optional<Bytes> try_revoke(const Block& block) noexcept;
 
   // Returns what the exception for a refused request says. Called after the refusal, on the
   // thread that asked.
