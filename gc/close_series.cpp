@@ -4,6 +4,7 @@
 #include "log_safely.h"
 #include "series_impl.h"
 
+#include <ebb/alloc/check.h>
 #include <ebb/gc/close.h>
 
 #include <algorithm>
@@ -13,54 +14,133 @@ namespace ebb::inline v0 {
 
 CloseSeries::Impl::Known* CloseSeries::Impl::find(const Place& place) {
   const auto found = std::find_if(history_.begin(), history_.end(), [&](const Known& known) {
-    return known.line == place.line && known.file == place.file;
+    return known.place.is_same_as(place);
   });
   return found == history_.end() ? nullptr : &*found;
 }
 
-bool CloseSeries::Impl::all_known(const std::vector<StragglerPlace>& places) {
+bool CloseSeries::Impl::all_known(const std::vector<detail::Tally>& places) {
   if (!has_history.load(std::memory_order_relaxed)) {
     return false;
   }
   const std::lock_guard lock(mutex);
   return std::all_of(places.begin(), places.end(),
-                     [this](const StragglerPlace& p) { return find(p.place) != nullptr; });
+                     [this](const detail::Tally& p) { return find(p.place) != nullptr; });
 }
 
-bool CloseSeries::Impl::note(std::vector<StragglerPlace>& places, bool after_warmup) {
+News CloseSeries::Impl::note(const Place& place, bool after_warmup) {
   constexpr std::uint32_t escalate_at = 3;
-  const std::lock_guard lock(mutex);
-  std::vector<Known> seen;
-  seen.reserve(places.size());
-  bool worth_a_line = false;
-  for (StragglerPlace& place : places) {
-    const Known* const known = find(place.place);
-    Known now = known != nullptr
-                    ? *known
-                    : Known{std::string(place.place.file), place.place.line, 0, false, false};
-    place.waited = known == nullptr;
-    now.streak += after_warmup ? 1 : 0;
-    place.streak = std::max(now.streak, 1u);
-    if (after_warmup && !now.logged) {
-      now.logged = true;
-      worth_a_line = true;
-    } else if (now.streak >= escalate_at && !now.escalated) {
-      now.escalated = true;
-      worth_a_line = true;
-    }
-    seen.push_back(std::move(now));
+  Known* known = find(place);
+  const bool is_new = known == nullptr;
+  if (is_new) {
+    known = &history_.emplace_back(Known{.place = place});
   }
-  history_ = std::move(seen);
+  known->seen = true;
+  known->waited = is_new;
+  known->streak += after_warmup ? 1 : 0;
+  if (after_warmup && !known->logged) {
+    known->logged = true;
+    return News::first;
+  }
+  if (known->streak >= escalate_at && !known->escalated) {
+    known->escalated = true;
+    return News::escalated;
+  }
+  return News::none;
+}
+
+News CloseSeries::Impl::note(const std::vector<detail::Tally>& places, bool jobs,
+                             bool after_warmup) {
+  const std::lock_guard lock(mutex);
+  for (Known& known : history_) {
+    known.seen = false;
+  }
+  News news = jobs ? note(Place{}, true) : News::none;  // a job is no state that warms up
+  for (const detail::Tally& tally : places) {
+    news = std::max(news, note(tally.place, after_warmup));
+  }
+  std::erase_if(history_, [](const Known& known) { return !known.seen; });
   has_history.store(!history_.empty(), std::memory_order_relaxed);
-  return worth_a_line;
+  return news;
 }
 
 void CloseSeries::Impl::note_clean() noexcept {
   if (has_history.load(std::memory_order_relaxed)) {
     const std::lock_guard lock(mutex);
     history_.clear();
+    watched_.clear();
     has_history.store(false, std::memory_order_relaxed);
+    has_watched.store(false, std::memory_order_relaxed);
   }
+}
+
+void CloseSeries::Impl::fill_in(std::vector<StragglerPlace>& places) {
+  const std::lock_guard lock(mutex);
+  for (StragglerPlace& place : places) {
+    if (const Known* const known = find(place.place)) {
+      place.streak = std::max(known->streak, 1u);
+      place.waited = known->waited;
+    }
+  }
+}
+
+void CloseSeries::Impl::watch(const std::vector<StragglerPlace>& places) {
+  const std::lock_guard lock(mutex);
+  watched_.clear();
+  for (const StragglerPlace& place : places) {
+    const Known* const known = find(place.place);
+    if (known == nullptr || !known->logged || known->escalated) {
+      continue;
+    }
+    for (const StragglerTrace& trace : place.traces) {
+      watched_.push_back(trace.sequence);
+    }
+  }
+  std::sort(watched_.begin(), watched_.end());
+  watched_.erase(std::unique(watched_.begin(), watched_.end()), watched_.end());
+  has_watched.store(!watched_.empty(), std::memory_order_relaxed);
+}
+
+// Once a place was escalated, with the traces, no more are taken: they would cost every iteration.
+void CloseSeries::Impl::arm(OwnerRecord& record) {
+  const std::lock_guard lock(mutex);
+  record.watched = record.traces.arm(watched_);
+}
+
+bool CloseSeries::Impl::would_pass_bound(std::int64_t bytes) const noexcept {
+  const std::int64_t adopted = domain->impl().adopted_bytes.load(std::memory_order_relaxed);
+  const std::int64_t sum = std::max<std::int64_t>(adopted, 0) + std::max<std::int64_t>(bytes, 0);
+  return Bytes{static_cast<std::size_t>(sum)} > options.straggler_bytes;
+}
+
+std::string CloseSeries::Impl::describe_bound() const {
+  return "adopted stragglers hold " + to_string(domain->stats().adopted_bytes) +
+         ", more than straggler_bytes (" + to_string(options.straggler_bytes) +
+         "): drop them, keep() what is meant to last, or raise the bound";
+}
+
+void CloseSeries::Impl::collect(OwnerRecord& record) noexcept {
+  const std::lock_guard lock(hooks_mutex);
+  for (const std::function<void()>& hook : hooks) {
+    try {
+      hook();
+    } catch (...) {
+      record.store_error(std::current_exception());
+    }
+  }
+}
+
+void CloseSeries::Impl::log_limited(LogLevel level, std::string text) {
+  {
+    const std::lock_guard lock(mutex);
+    if (!log_limit.allows(domain->clock().now())) {
+      return;
+    }
+    if (const std::uint64_t left_out = log_limit.take_left_out(); left_out != 0) {
+      text += "\n  (" + std::to_string(left_out) + " more reports of this loop were not logged)";
+    }
+  }
+  domain->log(level, text);
 }
 
 CloseSeries::CloseSeries(std::shared_ptr<Domain> domain, CloseOptions options)
@@ -70,6 +150,7 @@ CloseSeries::~CloseSeries() {
   if (OwnerRecord* const spare = impl_->spare.exchange(nullptr, std::memory_order_acquire)) {
     impl_->domain->impl().give_record(*spare);
   }
+  impl_->leave_devices();
   if (impl_->stored != nullptr) {
     detail::log_safely(*impl_->domain, LogLevel::error, [this] {
       return "loop \"" + impl_->options.name +
@@ -115,6 +196,18 @@ void CloseSeries::rethrow_stored() {
   if (error != nullptr) {
     std::rethrow_exception(error);
   }
+}
+
+void CloseSeries::finish() {
+  impl_->wait_for_devices(1);
+  impl_->domain->run_deferred();
+  rethrow_stored();
+}
+
+void CloseSeries::on_collect(std::function<void()> hook) {
+  EBB_REQUIRE(hook != nullptr, "Loop::on_collect", "the hook is empty");
+  const std::lock_guard lock(impl_->hooks_mutex);
+  impl_->hooks.push_back(std::move(hook));
 }
 
 std::uint64_t CloseSeries::stragglers_total() const noexcept {

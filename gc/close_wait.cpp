@@ -2,7 +2,9 @@
 // Waiting for stragglers and jobs with a deadline. [gc.close]
 #include "close_wait.h"
 
+#include "domain_impl.h"
 #include "stragglers.h"
+#include "waiting.h"
 
 #include <algorithm>
 #include <string>
@@ -11,56 +13,83 @@
 namespace ebb::inline v0::detail {
 namespace {
 
-// While it is set, whoever counts down notifies record.changed.
-class ClosingFlag {
+// One close that has to wait, on the opening thread.
+class CloseWait {
  public:
-  explicit ClosingFlag(OwnerRecord& record) noexcept : record_(record) {
-    record_.closing.store(true, std::memory_order_seq_cst);
-  }
-  ClosingFlag(const ClosingFlag&) = delete;
-  ClosingFlag& operator=(const ClosingFlag&) = delete;
-  ClosingFlag(ClosingFlag&&) = delete;
-  ClosingFlag& operator=(ClosingFlag&&) = delete;
-  ~ClosingFlag() { record_.closing.store(false, std::memory_order_seq_cst); }
+  CloseWait(CloseSeries::Impl& series, OwnerRecord& record)
+      : series_(series), record_(record), deferred_(series.domain->impl().deferred) {}
 
- private:
-  OwnerRecord& record_;
-};
-
-bool jobs_pending(const OwnerRecord& record) noexcept {
-  return record.jobs.load(std::memory_order_seq_cst) != 0;
-}
-
-// One line every few seconds of a wait without end, so that a hang says what it hangs on.
-class SlowNotice {
- public:
-  SlowNotice(CloseSeries::Impl& series, OwnerRecord& record, TimePoint start)
-      : series_(series), record_(record), next_(start + period) {}
-
-  TimePoint next() const noexcept { return next_; }
-  void say_if_due(TimePoint now, const std::vector<StragglerPlace>& places) {
-    if (now < next_) {
-      return;
+  // Returns whether there is nothing left to wait for.
+  bool is_over() {
+    look();
+    if (live_ == 0 && !jobs_) {
+      return true;
     }
-    next_ = now + period;
+    if (live_ != tallied_live_) {
+      tally_stragglers(record_, record_.tallies);
+      tallied_live_ = live_;
+    }
+    if (!jobs_ && !record_.tallies.empty() && series_.all_known(record_.tallies)) {
+      return true;
+    }
+    return false;
+  }
+
+  // Runs the hooks, once. Returns whether it did.
+  bool collect() noexcept {
+    if (collected_) {
+      return false;
+    }
+    collected_ = true;
+    series_.collect(record_);
+    return true;
+  }
+
+  // Runs a waiting task of the loop's executor while jobs are waited for. Returns whether it did.
+  bool help() const noexcept {
+    const CloseOptions& options = series_.options;
+    return jobs_ && options.help != nullptr && options.help(options.help_context);
+  }
+
+  // Sleeps until a count goes down, a release is deferred, or the time has come.
+  void sleep(Clock& clock, TimePoint until) {
+    std::unique_lock lock(record_.mutex);
+    // Counted down since: look again instead of sleeping through the notification.
+    if (record_.live() == live_ && has_jobs() == jobs_ && deferred_.pushed() == pushed_) {
+      clock.wait_until(record_.changed, lock, until);
+    }
+  }
+
+  void say_what_it_waits_for() const {
     std::string text = "loop \"" + series_.options.name + "\", iteration " +
                        std::to_string(record_.iteration) + ": closing still waits for " +
-                       std::to_string(record_.live()) + " storages and " +
+                       std::to_string(live_) + " storages and " +
                        std::to_string(record_.jobs.load(std::memory_order_relaxed)) + " jobs";
-    append_places(text, places);
+    append_jobs(text, record_.job_places());
+    append_places(text, find_stragglers(record_));
     series_.domain->log(LogLevel::warning, text);
   }
 
  private:
-  static constexpr std::chrono::seconds period{5};
+  bool has_jobs() const noexcept { return record_.jobs.load(std::memory_order_seq_cst) != 0; }
+
+  // Releases what was deferred, then notes what is left.
+  void look() noexcept {
+    pushed_ = deferred_.pushed();
+    deferred_.run(&record_);
+    live_ = record_.live();
+    jobs_ = has_jobs();
+  }
+
   CloseSeries::Impl& series_;
   OwnerRecord& record_;
-  TimePoint next_;
+  DeferredReleases& deferred_;
+  std::uint64_t pushed_ = 0;
+  std::int64_t live_ = 0;
+  std::int64_t tallied_live_ = -1;
+  bool jobs_ = false;
+  bool collected_ = false;
 };
-
-bool help_with_a_task(const CloseOptions& options) noexcept {
-  return options.help != nullptr && options.help(options.help_context);
-}
 
 }  // namespace
 
@@ -68,35 +97,22 @@ Milliseconds wait_for_stragglers(CloseSeries::Impl& series, OwnerRecord& record)
   Clock& clock = series.domain->clock();
   const TimePoint start = clock.now();
   const TimePoint deadline = deadline_after(clock, series.options.deadline);
-  const ClosingFlag flag(record);
-  SlowNotice notice(series, record, start);
-  std::vector<StragglerPlace> places;
-  std::int64_t scanned_live = -1;
-  for (;;) {
-    const std::int64_t live = record.live();
-    const bool jobs = jobs_pending(record);
-    if (live == 0 && !jobs) {
-      break;
-    }
-    if (live != scanned_live) {
-      places = find_stragglers(*record.pool, record);
-      scanned_live = live;
-    }
-    if (!jobs && !places.empty() && series.all_known(places)) {
-      break;
+  const Waiting waiting(record);
+  SlowNotice notice(start);
+  CloseWait wait(series, record);
+  while (!wait.is_over()) {
+    if (wait.collect()) {
+      continue;
     }
     const TimePoint now = clock.now();
     if (now >= deadline) {
       break;
     }
-    notice.say_if_due(now, places);
-    if (jobs && help_with_a_task(series.options)) {
-      continue;
+    if (notice.is_due(now)) {
+      wait.say_what_it_waits_for();
     }
-    std::unique_lock lock(record.mutex);
-    // Counted down since: look again instead of sleeping through the notification.
-    if (record.live() == live && jobs_pending(record) == jobs) {
-      clock.wait_until(record.changed, lock, std::min(deadline, notice.next()));
+    if (!wait.help()) {
+      wait.sleep(clock, std::min(deadline, notice.next()));
     }
   }
   return std::chrono::duration_cast<Milliseconds>(clock.now() - start);

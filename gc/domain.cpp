@@ -158,7 +158,12 @@ MemoryStats Domain::memory() const noexcept {
   return impl_->pool.has_value() ? impl_->pool->stats() : MemoryStats{};
 }
 
+bool Domain::run_deferred() noexcept {
+  return impl_->deferred.run(nullptr);
+}
+
 Bytes Domain::trim() noexcept {
+  impl_->deferred.run(nullptr);
   return impl_->pool.has_value() ? impl_->pool->trim() : Bytes{};
 }
 
@@ -167,10 +172,11 @@ void Domain::shutdown() noexcept {
     return;
   }
   impl_->long_lived->end_generation();
+  impl_->deferred.close();
   detail::park_heap_of_pool(impl_->pool_number);
   if (impl_->long_lived->live() > 0) {
     detail::log_safely(*this, LogLevel::info,
-                       [this] { return detail::describe_live(*impl_->pool, *impl_->long_lived); });
+                       [this] { return detail::describe_live(*impl_->long_lived); });
   }
   {
     // A scan of another thread's finishes first, since the pool's list of heaps goes now.

@@ -2,6 +2,7 @@
 // The inside of a Domain. Private to gc. Thread rules stand at each member.
 #pragma once
 
+#include "deferred.h"
 #include "owner_record.h"
 
 #include <ebb/alloc/address_map.h>
@@ -49,6 +50,10 @@ class Domain::Impl {
   std::atomic<std::uint64_t> storages_late{0};
   std::atomic<std::int64_t> adopted_live{0};
   std::atomic<std::int64_t> adopted_bytes{0};
+  void count_adopted(std::int64_t bytes) noexcept {
+    adopted_live.fetch_add(1, std::memory_order_relaxed);
+    adopted_bytes.fetch_add(bytes, std::memory_order_relaxed);
+  }
   // Set once something late was logged, so that it is said once per runtime.
   std::atomic<bool> late_logged{false};
   // For the tests of the tagging tests: scopes then do not restore the slot. Relaxed: set before
@@ -61,6 +66,7 @@ class Domain::Impl {
   // close may scan while a late task resizes. Also while ended is set, so that no scan walks over a
   // list of heaps that goes. Taken by rare calls only.
   std::mutex replace_mutex;
+  detail::DeferredReleases deferred;
   // Guards the storages that are known by their address only.
   std::mutex raw_mutex;
   AddressMap<detail::StorageHead> raw_live;

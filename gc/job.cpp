@@ -6,37 +6,67 @@
 #include <ebb/gc/domain.h>
 #include <ebb/gc/job.h>
 
+#include <memory>
 #include <string>
 
 namespace ebb::inline v0 {
+namespace {
 
-Job::Job(Owner owner) noexcept : owner_(owner) {
+std::atomic<std::int64_t>& count_of(OwnerRecord& record, bool device_work) noexcept {
+  return device_work ? record.device_work : record.jobs;
+}
+
+}  // namespace
+
+Job::Job(Owner owner, Counts counts) noexcept : owner_(owner) {
   if (owner_ && owner_.kind() != OwnerKind::runtime) {
     // Held until the count is down again: the last one of an iteration may end the runtime.
     domain_ = owner_.domain()->weak_from_this().lock();
-    counted_ = owner_.record()->add_job(owner_.generation());
+    OwnerRecord& record = *owner_.record();
+    if (record.add_pending(count_of(record, counts == Counts::device_work), owner_.generation())) {
+      counts_ = counts;
+    }
   }
+}
+
+Job::Job(Owner owner) noexcept : Job(owner, Counts::task) {}
+
+Job::Job(Owner owner, Place at) : Job(owner) {
+  if (counts_ != Counts::nothing) {
+    note_ = new detail::JobNote{at};
+    owner_.record()->add_note(*note_);
+  }
+}
+
+Job Job::on_device(Owner owner) noexcept {
+  return {owner, Counts::device_work};
 }
 
 Job& Job::operator=(Job&& other) noexcept {
   if (this != &other) {
     finish();
     owner_ = other.owner_;
-    counted_ = std::exchange(other.counted_, false);
+    counts_ = std::exchange(other.counts_, Counts::nothing);
     domain_ = std::move(other.domain_);
+    note_ = std::exchange(other.note_, nullptr);
   }
   return *this;
 }
 
 void Job::finish() noexcept {
-  if (std::exchange(counted_, false)) {
-    owner_.record()->end_job();
+  if (note_ != nullptr) {
+    const std::unique_ptr<detail::JobNote> note(std::exchange(note_, nullptr));
+    owner_.record()->remove_note(*note);
+  }
+  if (const Counts counts = std::exchange(counts_, Counts::nothing); counts != Counts::nothing) {
+    OwnerRecord& record = *owner_.record();
+    record.end_pending(count_of(record, counts == Counts::device_work));
   }
   domain_.reset();
 }
 
 void Job::fail(std::exception_ptr error) noexcept {
-  if (counted_ && owner_.is_open()) {
+  if (counts_ != Counts::nothing && owner_.is_open()) {
     owner_.record()->store_error(std::move(error));
   } else if (Domain* const domain = owner_.domain()) {
     detail::log_safely(*domain, LogLevel::error, [&error] {

@@ -13,41 +13,25 @@
 #include <new>
 #include <stdexcept>
 #include <string>
-#include <thread>
 #include <utility>
 
 namespace ebb::inline v0 {
-namespace {
-
-// How often the scan is repeated for storages that are just being made or released by another
-// thread; after that the record rests until they are done. Who makes one looks for the end of the
-// generation itself when it is there.
-constexpr int adoption_rounds = 200;
-
-// Adopts until nothing is counted any more. The generation has ended.
-std::uint64_t adopt_all(const Pool& pool, OwnerRecord& record) noexcept {
-  std::uint64_t adopted = 0;
-  for (int round = 0; round < adoption_rounds && record.live() != 0; ++round) {
-    adopted += detail::adopt_stragglers(pool, record);
-    if (record.live() != 0) {
-      std::this_thread::yield();
-    }
-  }
-  return adopted;
-}
-
-}  // namespace
 
 OpenOwner::OpenOwner(CloseSeries& series, std::uint64_t iteration, Place place)
     : series_(series), iteration_(iteration), place_(place) {
   series.rethrow_stored();
   detail::drop_stale_owner();
   CloseSeries::Impl& impl = series.impl();
+  impl.wait_for_devices(impl.options.in_flight);
   record_ = impl.spare.exchange(nullptr, std::memory_order_acquire);
   if (record_ == nullptr) {
     record_ = &impl.domain->impl().take_record();
   }
   thread_ = detail::this_thread_number();
+  record_->since = record_->pool->cell_epoch();
+  record_->tracks = impl.options.policy == Policy::revoke;
+  record_->has_immigrants.store(false, std::memory_order_relaxed);
+  watch_known_places();
   generation_ = record_->open(thread_, iteration);
   detail::enter_owner(saved_, Owner(*record_, generation_, saved_.owner.stream()));
 }
@@ -57,7 +41,7 @@ OpenOwner::~OpenOwner() {
     return;
   }
   try {
-    close();
+    close_briefly();
   } catch (const std::exception& e) {
     if (open_) {
       abandon(e.what());  // misuse, or no memory to say which
@@ -74,7 +58,26 @@ Owner OpenOwner::parent() const noexcept {
   return enclosed ? saved_.owner : record_->domain->long_lived();
 }
 
+// Tracing is a help only: without memory for it the iteration goes on untraced.
+void OpenOwner::watch_known_places() noexcept {
+  record_->watched = detail::Traces::never;
+  if (series_.impl().has_watched.load(std::memory_order_relaxed)) [[unlikely]] {
+    try {
+      series_.impl().arm(*record_);
+    } catch (const std::bad_alloc&) {
+    }
+  }
+}
+
 CloseResult OpenOwner::close() {
+  return close(Reports::always);
+}
+
+CloseResult OpenOwner::close_briefly() {
+  return close(Reports::news);
+}
+
+CloseResult OpenOwner::close(Reports reports) {
   if (!open_) {
     throw misuse("it is closed already");
   }
@@ -86,7 +89,7 @@ CloseResult OpenOwner::close() {
     throw misuse(
         "it is not the innermost one of this thread: close what was opened after it first");
   }
-  return close_steps();
+  return close_steps(reports);
 }
 
 std::invalid_argument OpenOwner::misuse(const char* why) const {
@@ -94,12 +97,12 @@ std::invalid_argument OpenOwner::misuse(const char* why) const {
                      std::to_string(iteration_) + ", opened at " + place_.file + ":" +
                      std::to_string(place_.line) + ": " + why;
   if (open_) {
-    detail::append_places(text, detail::find_stragglers(*record_->pool, *record_));
+    detail::append_places(text, detail::find_stragglers(*record_));
   }
   return std::invalid_argument(text);
 }
 
-CloseResult OpenOwner::close_steps() {
+CloseResult OpenOwner::close_steps(Reports reports) {
   OwnerRecord& record = *record_;
   CloseSeries::Impl& impl = series_.impl();
   CloseResult result;
@@ -123,74 +126,28 @@ CloseResult OpenOwner::close_steps() {
   const std::uint64_t closed_before = impl.closed.fetch_add(1, std::memory_order_relaxed);
   if (!alive && result.jobs_pending == 0) {
     impl.note_clean();
-    give_spare();
+    let_go();
   } else {
-    settle(result, closed_before >= impl.options.warmup, failed != nullptr);
+    settle(result, reports, closed_before >= impl.options.warmup, failed != nullptr);
   }
+  impl.domain->impl().deferred.run(impl.domain->impl().long_lived);
   if (failed != nullptr) {
     std::rethrow_exception(failed);
   }
   return result;
 }
 
-void OpenOwner::give_spare() noexcept {
-  OwnerRecord* expected = nullptr;
-  if (!series_.impl().spare.compare_exchange_strong(expected, record_, std::memory_order_release,
-                                                    std::memory_order_relaxed)) {
-    record_->domain->impl().give_record(*record_);
-  }
-}
-
-void OpenOwner::settle(CloseResult& result, bool after_warmup, bool has_other_error) {
+void OpenOwner::let_go() noexcept {
   OwnerRecord& record = *record_;
   CloseSeries::Impl& impl = series_.impl();
-  Domain& domain = *impl.domain;
-  StragglerReport report;
-  report.loop = impl.options.name;
-  report.iteration = iteration_;
-  report.waited = result.waited;
-  report.deadline = impl.options.deadline;
-  report.jobs = result.jobs_pending;
-  try {
-    report.places = detail::find_stragglers(*record.pool, record);
-  } catch (const std::bad_alloc&) {  // the report is poorer then; adoption needs no memory
+  if (record.device_work.load(std::memory_order_seq_cst) != 0) [[unlikely]] {
+    return impl.add_unretired(record);
   }
-  result.stragglers = adopt_all(*record.pool, record);
-  domain.impl().give_record(record);
-  if (result.stragglers == 0 && result.jobs_pending == 0) {
-    impl.note_clean();  // the last reference went while the generation ended
-    return;
-  }
-
-  const bool worth_a_line = impl.note(report.places, after_warmup);
-  report.count = result.stragglers;
-  for (const StragglerPlace& place : report.places) {
-    report.bytes += place.bytes;
-  }
-  result.straggler_bytes = report.bytes;
-  const bool fails = impl.options.policy == Policy::fail && after_warmup;
-  report.action = fails ? CloseAction::failed : CloseAction::adopted;
-  result.report = std::make_shared<const StragglerReport>(report);
-  if (after_warmup) {
-    impl.stragglers.fetch_add(result.stragglers, std::memory_order_relaxed);
-  }
-  const Bytes adopted = domain.stats().adopted_bytes;
-  const bool too_much = adopted > impl.options.straggler_bytes;
-  if ((worth_a_line || result.jobs_pending != 0) && !fails) {
-    domain.log(LogLevel::warning, report.text());
-  }
-  if (has_other_error) {
-    return;  // the first error of a task comes before what it left behind
-  }
-  if (too_much) {
-    throw StragglerError("adopted stragglers hold " + to_string(adopted) +
-                             ", more than straggler_bytes (" +
-                             to_string(impl.options.straggler_bytes) +
-                             "): drop them, keep() what is meant to last, or raise the bound",
-                         std::move(report));
-  }
-  if (fails) {
-    throw StragglerError("", std::move(report));
+  OwnerRecord* expected = nullptr;
+  const bool is_idle = record.live() == 0 && record.jobs.load(std::memory_order_seq_cst) == 0;
+  if (!is_idle || !impl.spare.compare_exchange_strong(expected, &record, std::memory_order_release,
+                                                      std::memory_order_relaxed)) {
+    record.domain->impl().give_record(record);
   }
 }
 
@@ -204,8 +161,9 @@ void OpenOwner::abandon(const char* why) noexcept {
   if (!mine) {
     record.keep_domain_for_opener();
   }
-  const std::uint64_t adopted =
-      mine ? adopt_all(*record.pool, record) : detail::adopt_stragglers(*record.pool, record);
+  const std::uint64_t adopted = (mine ? detail::adopt_all(record, Policy::adopt)
+                                      : detail::adopt_stragglers(record, Policy::adopt))
+                                    .count;
   if (mine) {
     record.domain->impl().give_record(record);
     if (!detail::slot().owner.is_open()) {

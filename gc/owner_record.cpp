@@ -2,6 +2,7 @@
 // Counting: charges, releases and jobs of one owner. [gc.count]
 #include "owner_record.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace ebb::inline v0 {
@@ -41,22 +42,55 @@ void OwnerRecord::change_bytes(std::int64_t by, std::uint64_t thread) noexcept {
   }
 }
 
-bool OwnerRecord::add_job(std::uint64_t wanted) noexcept {
-  jobs.fetch_add(1, std::memory_order_seq_cst);
+bool OwnerRecord::add_pending(std::atomic<std::int64_t>& pending, std::uint64_t wanted) noexcept {
+  pending.fetch_add(1, std::memory_order_seq_cst);
   if (generation.load(std::memory_order_seq_cst) != wanted) {
-    end_job();
+    end_pending(pending);
     return false;
   }
   return true;
 }
 
-void OwnerRecord::end_job() noexcept {
-  jobs.fetch_sub(1, std::memory_order_seq_cst);
+void OwnerRecord::end_pending(std::atomic<std::int64_t>& pending) noexcept {
+  pending.fetch_sub(1, std::memory_order_seq_cst);
   wake();
 }
 
+void OwnerRecord::add_note(detail::JobNote& note) noexcept {
+  const std::lock_guard lock(mutex);
+  note.next = notes_;
+  if (notes_ != nullptr) {
+    notes_->previous = &note;
+  }
+  notes_ = &note;
+}
+
+void OwnerRecord::remove_note(detail::JobNote& note) noexcept {
+  const std::lock_guard lock(mutex);
+  (note.previous != nullptr ? note.previous->next : notes_) = note.next;
+  if (note.next != nullptr) {
+    note.next->previous = note.previous;
+  }
+}
+
+std::vector<JobPlace> OwnerRecord::job_places() {
+  std::vector<JobPlace> places;
+  const std::lock_guard lock(mutex);
+  for (const detail::JobNote* note = notes_; note != nullptr; note = note->next) {
+    const auto found = std::find_if(places.begin(), places.end(), [note](const JobPlace& p) {
+      return p.place.is_same_as(note->place);
+    });
+    if (found == places.end()) {
+      places.push_back({note->place, 1});
+    } else {
+      ++found->count;
+    }
+  }
+  return places;
+}
+
 void OwnerRecord::wake() noexcept {
-  if (closing.load(std::memory_order_seq_cst)) [[unlikely]] {
+  if (waiting.load(std::memory_order_seq_cst) != 0) [[unlikely]] {
     const std::lock_guard lock(mutex);
     changed.notify_all();
   }

@@ -4,10 +4,13 @@
 #pragma once
 
 #include "scoped_resource.h"
+#include "tally.h"
+#include "traces.h"
 
 #include <ebb/alloc/pool.h>
 #include <ebb/gc/domain.h>
 #include <ebb/gc/owner.h>
+#include <ebb/gc/report.h>
 
 #include <atomic>
 #include <condition_variable>
@@ -15,8 +18,18 @@
 #include <exception>
 #include <memory>
 #include <mutex>
+#include <vector>
 
 namespace ebb::inline v0 {
+
+namespace detail {
+// The place of a job that has not ended. Links belong to the record's list.
+struct JobNote {
+  Place place;
+  JobNote* previous = nullptr;
+  JobNote* next = nullptr;
+};
+}  // namespace detail
 
 // The opener of a record that no thread opened: every count is then remote.
 inline constexpr std::uint64_t no_thread = ~std::uint64_t{0};
@@ -60,9 +73,15 @@ class alignas(64) OwnerRecord {
   // Changes the bytes of a storage that is counted here. Any thread.
   void change_bytes(std::int64_t by, std::uint64_t thread) noexcept;
 
-  // Counts a job if generation is still open. Returns whether it did. Any thread.
-  bool add_job(std::uint64_t wanted) noexcept;
-  void end_job() noexcept;
+  // Counts in pending, which is jobs or device_work, if generation is still open. Returns whether
+  // it did. Any thread.
+  bool add_pending(std::atomic<std::int64_t>& pending, std::uint64_t wanted) noexcept;
+  void end_pending(std::atomic<std::int64_t>& pending) noexcept;
+  // Lists the place of a counted job, and takes it off the list. Any thread.
+  void add_note(detail::JobNote& note) noexcept;
+  void remove_note(detail::JobNote& note) noexcept;
+  // Returns the places of the jobs that have one and have not ended. Throws std::bad_alloc.
+  std::vector<JobPlace> job_places();
 
   // Opening thread only (or any, when the opener is no_thread).
   std::int64_t live() const noexcept {
@@ -78,7 +97,8 @@ class alignas(64) OwnerRecord {
   // Returns whether nothing is counted in a record that make_remote was called on.
   bool is_idle() const noexcept {
     return remote_live.load(std::memory_order_seq_cst) == 0 &&
-           jobs.load(std::memory_order_seq_cst) == 0;
+           jobs.load(std::memory_order_seq_cst) == 0 &&
+           device_work.load(std::memory_order_seq_cst) == 0;
   }
 
   // Begins a generation and returns its number; thread may then count locally.
@@ -96,6 +116,9 @@ class alignas(64) OwnerRecord {
   void store_error(std::exception_ptr error) noexcept;
   std::exception_ptr take_error() noexcept;
 
+  // Lets the closing thread look again, if one waits. Any thread.
+  void wake() noexcept;
+
   // Odd while open. Written by whoever opens and closes; read by all.
   std::atomic<std::uint64_t> generation{0};
   // Relaxed: a thread only asks whether it is itself, and then it wrote the value itself.
@@ -107,24 +130,47 @@ class alignas(64) OwnerRecord {
   const OwnerKind kind;
   // Written by open(); read by holders of an open generation.
   std::uint64_t iteration = 0;
+  // Set before open(); read by holders of an open generation. What the iteration makes lies in
+  // cells taken since this epoch of the pool, and is tracked when its stragglers may be revoked.
+  std::uint64_t since = 0;
+  bool tracks = false;
+  // Set when a storage made elsewhere is transferred here, which may lie in any cell. Relaxed: the
+  // transfer's count, which the close sees, comes after.
+  std::atomic<bool> has_immigrants{false};
 
   // Opening thread only, on a line of its own. Not side by side: a compiler would add to both in
   // one wide step, which waits for the two narrow writes before it.
   alignas(64) std::int64_t local_live = 0;
   std::uint64_t sequence = 0;
+  // Returns the next storage's number in this iteration.
+  std::uint64_t next_sequence() noexcept {
+    const std::uint64_t number = sequence++;
+    if (number == watched) [[unlikely]] {
+      watched = traces.take(number);
+    }
+    return number;
+  }
   // Modulo 2^64, like the remote ones: a request for more than there are addresses is counted too,
   // until it has failed.
   std::uint64_t local_bytes = 0;
+  // The number of the storage whose making is to be traced next.
+  std::uint64_t watched = ~std::uint64_t{0};
+  detail::Traces traces;
+
+  // Of the close that is going on; kept so that a loop that always straggles makes no heap call.
+  std::vector<detail::Tally> tallies;
 
   alignas(64) std::atomic<std::int64_t> remote_live{0};
   std::atomic<std::int64_t> remote_bytes{0};
   std::atomic<std::uint64_t> remote_sequence{0};
   std::atomic<std::int64_t> jobs{0};
-  // Set while the closing thread waits. Sequentially consistent with the counts: either who counts
-  // down sees it, or the closing thread sees the count before it sleeps.
-  std::atomic<bool> closing{false};
+  // Work on devices that the iteration waits for before it counts as retired. [gc.close]
+  std::atomic<std::int64_t> device_work{0};
+  // How many threads wait for a count to go down. Sequentially consistent with the counts: either
+  // who counts down sees it, or the waiting thread sees the count before it sleeps.
+  std::atomic<int> waiting{0};
   std::atomic<bool> has_error{false};
-  // Guards first_error_ and kept_domain_; changed is notified under it.
+  // Guards first_error_, kept_domain_ and notes_; changed is notified under it.
   std::mutex mutex;
   std::condition_variable changed;
   // What containers allocate from. [rt.tensor]
@@ -133,9 +179,9 @@ class alignas(64) OwnerRecord {
  private:
   bool charge_remotely(std::uint64_t wanted, std::int64_t bytes) noexcept;
   void subtract_remotely(std::int64_t bytes) noexcept;
-  void wake() noexcept;
   std::exception_ptr first_error_;
   std::shared_ptr<Domain> kept_domain_;
+  detail::JobNote* notes_ = nullptr;
 };
 
 }  // namespace ebb::inline v0

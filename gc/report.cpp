@@ -37,6 +37,26 @@ std::string json_field(const char* key, const std::string& value) {
   return json_string(key) + ":" + value;
 }
 
+template <class Item, class Write>
+std::string json_list(const std::vector<Item>& items, Write write) {
+  std::string list;
+  for (const Item& item : items) {
+    list += (list.empty() ? "" : ",") + write(item);
+  }
+  return "[" + list + "]";
+}
+
+std::string json_trace(const StragglerTrace& t) {
+  return "{" + json_field("sequence", std::to_string(t.sequence)) + "," +
+         json_field("frames", json_list(t.frames, json_string)) + "}";
+}
+
+std::string json_job(const JobPlace& p) {
+  return "{" + json_field("file", json_string(p.place.file)) + "," +
+         json_field("line", std::to_string(p.place.line)) + "," +
+         json_field("count", std::to_string(p.count)) + "}";
+}
+
 std::string json_place(const StragglerPlace& p) {
   return "{" + json_field("file", json_string(p.place.file)) + "," +
          json_field("line", std::to_string(p.place.line)) + "," +
@@ -47,7 +67,11 @@ std::string json_place(const StragglerPlace& p) {
          json_field("sequence", std::to_string(p.sequence)) + "," +
          json_field("thread", std::to_string(p.thread)) + "," +
          json_field("streak", std::to_string(p.streak)) + "," +
-         json_field("waited", p.waited ? "true" : "false") + "}";
+         json_field("waited", p.waited ? "true" : "false") + "," +
+         json_field("earlier_count", std::to_string(p.earlier_count)) + "," +
+         json_field("earlier_bytes", std::to_string(p.earlier_bytes.count())) + "," +
+         json_field("age", std::to_string(p.age)) + "," +
+         json_field("traces", json_list(p.traces, json_trace)) + "}";
 }
 
 const char* action_word(CloseAction action) {
@@ -56,6 +80,8 @@ const char* action_word(CloseAction action) {
       return "none";
     case CloseAction::adopted:
       return "adopted";
+    case CloseAction::revoked:
+      return "revoked";
     case CloseAction::failed:
       return "failed";
   }
@@ -90,18 +116,19 @@ std::string StragglerReport::text() const {
     out += "everything was finalized at the last moment";
   }
   out += " " + std::to_string(waited.count()) + " ms after closing began";
-  if (action == CloseAction::adopted && count > 0) {
+  if (action != CloseAction::failed && count > 0) {
     out += count == 1 ? "; the runtime owns it now" : "; the runtime owns them now";
   }
+  if (revoked_count > 0) {
+    out += "; " + std::to_string(revoked_count) + " of them revoked, which gave " +
+           to_string(revoked_bytes) + " back";
+  }
+  detail::append_jobs(out, jobs_started);
   detail::append_places(out, places);
   return out;
 }
 
 std::string StragglerReport::json() const {
-  std::string list;
-  for (const StragglerPlace& place : places) {
-    list += (list.empty() ? "" : ",") + json_place(place);
-  }
   const std::string limit = deadline == forever ? "null" : std::to_string(deadline.count());
   return "{" + json_field("loop", json_string(loop)) + "," +
          json_field("iteration", std::to_string(iteration)) + "," +
@@ -109,7 +136,11 @@ std::string StragglerReport::json() const {
          json_field("waited_ms", std::to_string(waited.count())) + "," +
          json_field("deadline_ms", limit) + "," + json_field("count", std::to_string(count)) + "," +
          json_field("bytes", std::to_string(bytes.count())) + "," +
-         json_field("jobs", std::to_string(jobs)) + ",\"places\":[" + list + "]}";
+         json_field("revoked_count", std::to_string(revoked_count)) + "," +
+         json_field("revoked_bytes", std::to_string(revoked_bytes.count())) + "," +
+         json_field("jobs", std::to_string(jobs)) + "," +
+         json_field("jobs_started", json_list(jobs_started, json_job)) + "," +
+         json_field("places", json_list(places, json_place)) + "}";
 }
 
 }  // namespace ebb::inline v0

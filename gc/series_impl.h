@@ -1,60 +1,113 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the iterations of one loop share: which places straggle, and stored errors. Private to gc.
+// What the iterations of one loop share: which places straggle, which iterations devices still work
+// for, hooks and stored errors. Private to gc.
 #pragma once
 
+#include "log_limit.h"
 #include "owner_record.h"
+#include "stragglers.h"
 
 #include <ebb/gc/close.h>
 
 #include <atomic>
 #include <exception>
+#include <functional>
 #include <mutex>
 #include <string>
 #include <vector>
 
 namespace ebb::inline v0 {
 
+// What is worth telling of a close. [gc.report]
+enum class News : std::uint8_t {
+  none,       // all of it was told before
+  first,      // something straggled after warmup that had not, or not since it closed clean
+  escalated,  // something straggled for the third time running
+};
+
 class CloseSeries::Impl {
  public:
   Impl(std::shared_ptr<Domain> its_domain, CloseOptions its_options)
-      : domain(std::move(its_domain)), options(std::move(its_options)) {}
+      : domain(std::move(its_domain)),
+        options(std::move(its_options)),
+        log_limit(domain->clock().now()) {}
 
   // Returns whether every one of places straggled at its last close: such a place had its
   // deadline already. [gc.close]
-  bool all_known(const std::vector<StragglerPlace>& places);
-  // Notes what straggled at a close: fills in the streaks, forgets places that closed clean, and
-  // returns whether something is worth a line in the log: a place's first time after warmup, and
-  // once more when it straggles for the third time running. [gc.report]
-  bool note(std::vector<StragglerPlace>& places, bool after_warmup);
+  bool all_known(const std::vector<detail::Tally>& places);
+  // Notes what straggled at a close, and forgets places that closed clean. jobs: some had not
+  // ended.
+  News note(const std::vector<detail::Tally>& places, bool jobs, bool after_warmup);
   void note_clean() noexcept;
+  // Fills in what note() has learned of each place.
+  void fill_in(std::vector<StragglerPlace>& places);
+  // From now on storages with the numbers of these are traced when they are made; empty: none.
+  void watch(const std::vector<StragglerPlace>& places);
+  // Lets record trace what is to be watched in its next generation.
+  void arm(OwnerRecord& record);
+
+  // Returns whether bytes more of adopted stragglers would pass straggler_bytes, and what that
+  // means.
+  bool would_pass_bound(std::int64_t bytes) const noexcept;
+  std::string describe_bound() const;
+
+  // Runs the hooks of on_collect; what one throws is the record's error.
+  void collect(OwnerRecord& record) noexcept;
+  // Logs what make_text returns, unless too much was logged lately.
+  void log_limited(LogLevel level, std::string text);
+
+  // A closed iteration that devices still work for. Takes the record.
+  void add_unretired(OwnerRecord& record) noexcept;
+  // Leaves them to their devices: the records rest.
+  void leave_devices() noexcept;
+  // Waits until less than most iterations are unretired. Throws DeviceError.
+  void wait_for_devices(std::size_t most);
 
   const std::shared_ptr<Domain> domain;
   const CloseOptions options;
 
-  // Relaxed: figures, and a hint that saves the lock in a clean close.
+  // Relaxed: figures, and hints that save the lock in a clean close.
   std::atomic<std::uint64_t> closed{0};
   std::atomic<std::uint64_t> stragglers{0};
   std::atomic<bool> has_history{false};
   std::atomic<bool> has_stored{false};
+  std::atomic<bool> has_watched{false};
+  std::atomic<bool> has_unretired{false};
   // The record of the last clean close, for the next open. Acquire and release: whoever takes it
   // sees what the thread that put it back did to it.
   std::atomic<OwnerRecord*> spare{nullptr};
 
-  // Guards stored and the history.
+  // Guards stored, the history, the watched numbers and the log's limit.
   std::mutex mutex;
   std::exception_ptr stored;
+  detail::LogLimit log_limit;
+
+  // Held while hooks run.
+  std::mutex hooks_mutex;
+  std::vector<std::function<void()>> hooks;
 
  private:
   struct Known {
-    std::string file;
-    std::uint32_t line;
-    std::uint32_t streak;
-    bool logged;
-    bool escalated;
+    Place place;  // no file: jobs that did not end
+    std::uint32_t streak = 0;
+    bool waited = false;  // its last close was its first
+    bool logged = false;
+    bool escalated = false;
+    bool seen = false;
   };
   Known* find(const Place& place);
+  News note(const Place& place, bool after_warmup);
+  void drop_retired();
 
   std::vector<Known> history_;
+  std::vector<std::uint64_t> watched_;  // ascending
+
+  std::mutex unretired_mutex_;  // guards unretired_: the oldest first
+  struct Unretired {
+    OwnerRecord* record;
+    std::uint64_t iteration;
+  };
+  std::vector<Unretired> unretired_;
 };
 
 }  // namespace ebb::inline v0

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Making, charging, transferring and releasing storages. [gc.count] [gc.storage]
+#include "deferred.h"
 #include "domain_impl.h"
 #include "slot.h"
 #include "storage_cell.h"
 #include "stragglers.h"
 
+#include <ebb/gc/error.h>
 #include <ebb/gc/storage.h>
 
 #include <memory>
@@ -16,15 +18,6 @@
 namespace ebb::inline v0 {
 namespace detail {
 namespace {
-
-// Takes a straggler off the adopted figures if it still is in them.
-inline void clear_adopted(StorageCell& cell, Domain& domain) noexcept {
-  if (cell.adopted.load(std::memory_order_relaxed) &&
-      cell.adopted.exchange(false, std::memory_order_acq_rel)) {
-    domain.impl().adopted_live.fetch_sub(1, std::memory_order_relaxed);
-    domain.impl().adopted_bytes.fetch_sub(signed_bytes(cell.bytes), std::memory_order_relaxed);
-  }
-}
 
 void run_finalizers(StorageCell& cell) noexcept {
   // The last strong reference is gone, so nobody registers any more.
@@ -100,7 +93,7 @@ class Charge {
   std::uint64_t thread() const noexcept { return thread_; }
   std::uint64_t next_sequence() const noexcept {
     return record_->opener.load(std::memory_order_relaxed) == thread_
-               ? record_->sequence++
+               ? record_->next_sequence()
                : record_->remote_sequence.fetch_add(1, std::memory_order_relaxed);
   }
   // cell names the record now. This thread's own iteration cannot have closed meanwhile.
@@ -136,6 +129,13 @@ class Charge {
                               " yet: wrap memory of your own");
 }
 
+// Asks again after deferred releases have made room, if there are any.
+template <class Ask>
+auto ask_twice(const OwnerRecord& record, Ask ask) noexcept {
+  auto* const got = ask();
+  return got != nullptr || !record.domain->impl().deferred.run(nullptr) ? got : ask();
+}
+
 void note_unowned(const OwnerRecord& record) noexcept {
   if (!slot().owner) {
     record.domain->impl().storages_unowned.fetch_add(1, std::memory_order_relaxed);
@@ -148,9 +148,10 @@ void note_unowned(const OwnerRecord& record) noexcept {
   cell.data = data.get();
   cell.bytes = bytes;
   cell.device = data.device();
-  cell.read_only = cell.replaced = cell.has_elements = false;
+  const bool tracked = charge.record().tracks;
+  cell.flags.store(tracked ? storage_tracked : 0, std::memory_order_relaxed);
   cell.name.store(nullptr, std::memory_order_relaxed);
-  cell.adopted.store(false, std::memory_order_relaxed);
+  cell.adopted.store(0, std::memory_order_relaxed);
   cell.home = &home;
   cell.ptr = std::move(data);
   cell.birth = birth;
@@ -159,7 +160,8 @@ void note_unowned(const OwnerRecord& record) noexcept {
   cell.iteration = charge.record().iteration;
   cell.thread = charge.thread();
   cell.finalizers = nullptr;
-  cell.counts.store(StorageHead::only_one, std::memory_order_relaxed);
+  cell.counts.store(StorageHead::only_one + (tracked ? StorageHead::one_weak : 0),
+                    std::memory_order_relaxed);
   cell.owner.set(charge.record());
 }
 
@@ -184,23 +186,65 @@ void note_unowned(const OwnerRecord& record) noexcept {
   }
 }
 
-}  // namespace
+// Whether the last reference only enqueues the cell.
+[[gnu::always_inline]] inline bool defers(const StorageCell& cell) noexcept {
+  return cell.has(storage_deferred) || slot().defer_releases;
+}
 
-void storage_last_strong(StorageHead* head) noexcept {
-  StorageCell& cell = cell_of(head);
+[[gnu::always_inline]] inline void release_now(StorageCell& cell) noexcept {
   release_bytes(cell);
   if (cell.finalizers != nullptr) [[unlikely]] {
     run_finalizers(cell);
   }
   bool pinned = false;
   OwnerRecord& record = cell.owner.bury(pinned);
-  clear_adopted(cell, *record.domain);
+  if (cell.adopted.load(std::memory_order_relaxed) != 0) [[unlikely]] {
+    cell.uncount_adopted(record.domain->impl());
+  }
   record.subtract(signed_bytes(cell.bytes), this_thread_number());
   // The record's domain lives at least until the cell is given back, which is last.
+  if (cell.has(storage_tracked)) [[unlikely]] {
+    cell.counts.fetch_sub(StorageHead::one_weak, std::memory_order_acq_rel);
+  }
   if (pinned) [[unlikely]] {
     cell.unpin();
   } else {
-    drop_weak(head);
+    drop_weak(&cell);
+  }
+}
+
+}  // namespace
+
+void StorageHead::set(StorageFlag flag) noexcept {
+  flags.fetch_or(flag, std::memory_order_relaxed);
+}
+
+void release_storage(StorageCell& cell) noexcept {
+  release_now(cell);
+}
+
+void storage_last_strong(StorageHead* head) noexcept {
+  StorageCell& cell = cell_of(head);
+  if (!defers(cell) || !cell.owner.record()->domain->impl().deferred.push(cell)) [[likely]] {
+    release_now(cell);
+  }
+}
+
+void StorageCell::uncount_adopted(Domain::Impl& domain) noexcept {
+  if (const std::int64_t counted = adopted.exchange(0, std::memory_order_acq_rel); counted != 0) {
+    domain.adopted_live.fetch_sub(1, std::memory_order_relaxed);
+    domain.adopted_bytes.fetch_sub(counted - 1, std::memory_order_relaxed);
+  }
+}
+
+void StorageCell::change_adopted(Domain::Impl& domain, std::int64_t by) noexcept {
+  std::int64_t counted = adopted.load(std::memory_order_relaxed);
+  while (counted != 0) {
+    if (adopted.compare_exchange_weak(counted, counted + by, std::memory_order_acq_rel,
+                                      std::memory_order_relaxed)) {
+      domain.adopted_bytes.fetch_add(by, std::memory_order_relaxed);
+      return;
+    }
   }
 }
 
@@ -221,7 +265,8 @@ Storage Storage::make(const Owner& owner, Bytes bytes, Align align, const Birth&
   if (cell == nullptr) {
     detail::fail_for_memory("Storage::make", charge.record(), heap, cell_bytes);
   }
-  BlockRecord* const block = heap.take_block(bytes, align, owner.stream());
+  BlockRecord* const block = detail::ask_twice(
+      charge.record(), [&] { return heap.take_block(bytes, align, owner.stream()); });
   if (block == nullptr) {
     heap.give_cell(cell);
     detail::fail_for_memory("Storage::make", charge.record(), heap, bytes);
@@ -280,11 +325,44 @@ void Storage::transfer(const Owner& owner) noexcept {
     target = domain.impl().long_lived;
     target->add(bytes, thread);
   }
+  target->has_immigrants.store(true, std::memory_order_relaxed);
   // The caller holds a reference, so the storage cannot die: only other transfers race.
   OwnerRecord& old = cell.owner.transfer(*target);
-  detail::clear_adopted(cell, domain);
+  cell.uncount_adopted(domain.impl());
   old.subtract(bytes, thread);
   detail::follow_close(cell, *target, owner.generation(), thread);
+}
+
+void Storage::fail_revoked(const char* function) const {
+  const detail::StorageCell& cell = detail::cell_of(head_);
+  throw RevokedError("[" + std::string(function) + "] the memory of the storage made at " +
+                     cell.birth.place.file + ":" + std::to_string(cell.birth.place.line) +
+                     " was given up when its iteration " + std::to_string(cell.iteration) +
+                     " closed (policy revoke): keep() what is to outlive an iteration");
+}
+
+StorageHolder::StorageHolder(Storage storage, const char* who, const char* function)
+    : storage_(std::move(storage)) {
+  detail::StorageHead& head = *storage_.head_;
+  detail::cell_of(&head).holder.store(who, std::memory_order_relaxed);
+  head.holders.fetch_add(1, std::memory_order_seq_cst);
+  if ((head.flags.load(std::memory_order_seq_cst) & detail::storage_revoked) != 0) {
+    head.holders.fetch_sub(1, std::memory_order_relaxed);
+    storage_.fail_revoked(function);
+  }
+}
+
+StorageHolder& StorageHolder::operator=(StorageHolder&& other) noexcept {
+  release();
+  storage_ = std::move(other.storage_);
+  return *this;
+}
+
+void StorageHolder::release() noexcept {
+  if (storage_) {
+    storage_.head_->holders.fetch_sub(1, std::memory_order_relaxed);
+    storage_.reset();
+  }
 }
 
 OwnerKind Storage::owner_kind() const noexcept {

@@ -8,6 +8,7 @@
 
 #include <ebb/alloc/data_ptr.h>
 #include <ebb/gc/birth.h>
+#include <ebb/gc/domain.h>
 #include <ebb/gc/storage.h>
 
 #include <atomic>
@@ -29,14 +30,21 @@ struct StorageCell : StorageHead {
   Heap* home = nullptr;
   DataPtr ptr;
   Finalizer* finalizers = nullptr;  // in order; guarded by the domain's finalizer lock
-  // Whether it was adopted as a straggler; whoever exchanges it back to false uncounts it.
-  std::atomic<bool> adopted{false};
+  // One more than the bytes that it counts as an adopted straggler; 0: none. Whoever exchanges it
+  // back to 0 uncounts it.
+  std::atomic<std::int64_t> adopted{0};
   std::atomic<const char*> name{nullptr};
+  std::atomic<const char*> holder{nullptr};  // the last one's; counts while there are holders
   std::uint64_t thread = 0;
   std::uint64_t sequence = 0;
   std::uint64_t iteration = 0;
   const char* phase = nullptr;
   Birth birth;
+
+  // Any thread. uncount takes the storage off the domain's figures of adopted ones if it still is
+  // in them; change counts it for by bytes more.
+  void uncount_adopted(Domain::Impl& domain) noexcept;
+  void change_adopted(Domain::Impl& domain, std::int64_t by) noexcept;
 
   static void construct(void* memory) noexcept { new (memory) StorageCell; }
 

@@ -34,7 +34,7 @@ Storage Storage::make_elements(Owner owner, const ElementOps& ops, std::size_t c
   DataPtr ptr =
       detail::make_element_ptr(pool_record(owner, function), ops, count, nullptr, 0, function);
   Storage storage = wrap(owner, std::move(ptr), bytes, birth);
-  storage.head_->has_elements = true;
+  storage.head_->set(detail::storage_elements);
   return storage;
 }
 
@@ -45,12 +45,12 @@ Storage Storage::wrap_elements(Owner owner, DataPtr data, const ElementOps& ops,
   require_host(data.device(), function);
   DataPtr ptr = detail::wrap_element_ptr(pool_record(owner, function), std::move(data), ops, count);
   Storage storage = wrap(owner, std::move(ptr), bytes, birth);
-  storage.head_->has_elements = true;
+  storage.head_->set(detail::storage_elements);
   return storage;
 }
 
 const ElementOps* Storage::element_ops() const noexcept {
-  if (!head_->has_elements) {
+  if (!has_elements()) {
     return nullptr;
   }
   return detail::element_block_of(static_cast<const detail::StorageCell*>(head_)->ptr)->ops;

@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <cstring>
 #include <mutex>
+#include <string>
 #include <utility>
 
 namespace ebb::inline v0 {
@@ -24,22 +25,24 @@ OwnerRecord& owner_of(const StorageCell& cell) noexcept {
   return *cell.owner.record();
 }
 
+// Throws when somebody uses the bytes by their address.
+void require_unheld(detail::StorageHead* head, const char* function) {
+  EBB_REQUIRE(head->holders.load(std::memory_order_seq_cst) == 0, function,
+              "the storage is held by ",
+              std::string(cell_of(head).holder.load(std::memory_order_relaxed)));
+}
+
 // Throws unless the storage may be resized. Returns its owner.
 const OwnerRecord& resizable(detail::StorageHead* head, const char* function) {
   EBB_REQUIRE(head != nullptr, function, "the storage is empty");
-  EBB_REQUIRE(!head->read_only, function, "the storage is read-only");
+  EBB_REQUIRE(!head->has(detail::storage_read_only), function, "the storage is read-only");
   EBB_REQUIRE(head->device == cpu, function, "the storage is on ", to_string(head->device),
               ", not in host memory");
+  require_unheld(head, function);
   const OwnerRecord& owner = owner_of(cell_of(head));
   EBB_REQUIRE(owner.kind != OwnerKind::loader, function,
               "the storage is a loader's, whose slots have one size");
   return owner;
-}
-
-void change_adopted(const StorageCell& cell, Domain& domain, std::int64_t by) noexcept {
-  if (cell.adopted.load(std::memory_order_relaxed)) {
-    domain.impl().adopted_bytes.fetch_add(by, std::memory_order_relaxed);
-  }
 }
 
 // Puts fresh into the cell; what was there is released without the lock.
@@ -51,9 +54,23 @@ void replace(StorageCell& cell, DataPtr fresh, Bytes bytes) noexcept {
   const std::int64_t by = detail::signed_bytes(bytes) - detail::signed_bytes(cell.bytes);
   cell.data = cell.ptr.get();
   cell.bytes = bytes;
-  cell.replaced = cell.replaced || by < 0;  // only then can an earlier view pass the end
+  if (by < 0) {  // only then can an earlier view pass the end
+    cell.set(detail::storage_replaced);
+  }
   owner_of(cell).change_bytes(by, detail::this_thread_number());
-  change_adopted(cell, domain, by);
+  cell.change_adopted(domain.impl(), by);
+}
+
+// All but what is the struct's own: whether it is tracked.
+void swap_flags(StorageCell& a, StorageCell& b) noexcept {
+  constexpr std::uint8_t own = detail::storage_tracked;
+  const std::uint8_t of_a = a.flags.load(std::memory_order_relaxed);
+  const std::uint8_t of_b = b.flags.load(std::memory_order_relaxed);
+  const auto mixed = [](std::uint8_t mine, std::uint8_t others) {
+    return static_cast<std::uint8_t>((mine & own) | (others & ~own) | detail::storage_replaced);
+  };
+  a.flags.store(mixed(of_a, of_b), std::memory_order_relaxed);
+  b.flags.store(mixed(of_b, of_a), std::memory_order_relaxed);
 }
 
 // The birth and the figures that reports show go along with the memory.
@@ -61,8 +78,7 @@ void swap_contents(StorageCell& a, StorageCell& b) noexcept {
   std::swap(a.data, b.data);
   std::swap(a.bytes, b.bytes);
   std::swap(a.device, b.device);
-  std::swap(a.read_only, b.read_only);
-  std::swap(a.has_elements, b.has_elements);
+  swap_flags(a, b);
   std::swap(a.ptr, b.ptr);
   a.block = b.block = nullptr;  // the pointers alone know now
   std::swap(a.birth, b.birth);
@@ -73,7 +89,6 @@ void swap_contents(StorageCell& a, StorageCell& b) noexcept {
   std::swap(a.finalizers, b.finalizers);
   a.name.store(b.name.exchange(a.name.load(std::memory_order_relaxed), std::memory_order_relaxed),
                std::memory_order_relaxed);
-  a.replaced = b.replaced = true;
 }
 
 }  // namespace
@@ -81,7 +96,8 @@ void swap_contents(StorageCell& a, StorageCell& b) noexcept {
 void Storage::resize(Bytes bytes) {
   constexpr const char* function = "Storage::resize";
   const OwnerRecord& owner = resizable(head_, function);
-  EBB_REQUIRE(!head_->has_elements, function,
+  require_memory(function);
+  EBB_REQUIRE(!has_elements(), function,
               "the storage holds constructed elements: use resize_elements(count)");
   const BlockRecord* const old = record_of(cell_of(head_).ptr);
   const Align align = old != nullptr ? std::max(old->align, default_align_cpu) : default_align_cpu;
@@ -95,7 +111,8 @@ void Storage::resize(Bytes bytes) {
 void Storage::resize_elements(std::size_t count) {
   constexpr const char* function = "Storage::resize_elements";
   const OwnerRecord& owner = resizable(head_, function);
-  EBB_REQUIRE(head_->has_elements, function, "the storage holds plain bytes: use resize(Bytes)");
+  require_memory(function);
+  EBB_REQUIRE(has_elements(), function, "the storage holds plain bytes: use resize(Bytes)");
   const detail::ElementBlock& old = *detail::element_block_of(cell_of(head_).ptr);
   const ElementOps& ops = *old.ops;
   const Bytes bytes = ops.size * count;
@@ -111,6 +128,10 @@ void Storage::swap(Storage& other) {
   if (is_same(other)) {
     return;
   }
+  require_unheld(head_, function);
+  require_unheld(other.head_, function);
+  require_memory(function);
+  other.require_memory(function);
   StorageCell& a = cell_of(head_);
   StorageCell& b = cell_of(other.head_);
   Domain::Impl& impl = owner_of(a).domain->impl();
@@ -119,8 +140,8 @@ void Storage::swap(Storage& other) {
               "the storages have different owners: keep() or copy one of them first");
   EBB_REQUIRE(owner_of(a).kind != OwnerKind::loader, function, "the storages are a loader's slots");
   const std::int64_t by = detail::signed_bytes(b.bytes) - detail::signed_bytes(a.bytes);
-  change_adopted(a, impl.domain, by);
-  change_adopted(b, impl.domain, -by);
+  a.change_adopted(impl, by);
+  b.change_adopted(impl, -by);
   swap_contents(a, b);
 }
 

@@ -2,59 +2,17 @@
 // Scanning a pool's cells for the storages of one owner. [gc.policy] [gc.report]
 #include "stragglers.h"
 
-#include "domain_impl.h"
-#include "slot.h"
-#include "storage_cell.h"
+#include "scan.h"
 
 #include <ebb/alloc/error.h>
 
 #include <algorithm>
 #include <array>
-#include <exception>
 #include <mutex>
-#include <string_view>
 #include <utility>
 
 namespace ebb::inline v0::detail {
 namespace {
-
-// Calls visit(cell) for each live storage of the pool, or of those charged to record if that is not
-// null; the cell is pinned meanwhile.
-template <class Visit>
-void for_each_live(const Pool& pool, const OwnerRecord* record, Visit visit) {
-  struct Context {
-    const OwnerRecord* record;
-    Visit* visit;
-    std::exception_ptr error;  // no exception crosses the pool's walk
-  } context{record, &visit, nullptr};
-  pool.for_each_cell(
-      0,
-      [](void* opaque, Cell* cell) {
-        auto& c = *static_cast<Context*>(opaque);
-        auto& storage = *static_cast<StorageCell*>(static_cast<StorageHead*>(cell));
-        if (c.error != nullptr || !storage.owner.pin(c.record)) {
-          return;
-        }
-        try {
-          (*c.visit)(storage);
-        } catch (...) {
-          c.error = std::current_exception();
-        }
-        storage.unpin();
-      },
-      &context);
-  if (context.error != nullptr) {
-    std::rethrow_exception(context.error);
-  }
-}
-
-// The same for one owner. Once the runtime is gone, so is the list of its heaps.
-template <class Visit>
-void for_each_owned(const Pool& pool, const OwnerRecord& record, Visit visit) {
-  if (!record.domain->impl().ended.load(std::memory_order_acquire)) {
-    for_each_live(pool, &record, visit);
-  }
-}
 
 std::string format_birth(const Birth& birth) {
   if (birth.note.format == nullptr) {
@@ -69,10 +27,6 @@ std::string text_or_empty(const char* text) {
   return text != nullptr ? text : "";
 }
 
-bool same_place(const Place& a, const Place& b) {
-  return a.line == b.line && std::string_view(a.file) == b.file;
-}
-
 StragglerPlace first_of_place(const StorageCell& cell) {
   StragglerPlace place;
   place.place = cell.birth.place;
@@ -82,6 +36,15 @@ StragglerPlace first_of_place(const StorageCell& cell) {
   place.sequence = cell.sequence;
   place.thread = cell.thread;
   return place;
+}
+
+// Returns the entry of places, structs with a place, for place; makes one with make() if there is
+// none.
+template <class Entry, class Make>
+Entry& entry_of(std::vector<Entry>& places, const Place& place, Make make) {
+  const auto found = std::find_if(places.begin(), places.end(),
+                                  [&place](const Entry& e) { return e.place.is_same_as(place); });
+  return found != places.end() ? *found : places.emplace_back(make());
 }
 
 // "  train.cpp:12  3 x f32[64] cpu, 768 B, named "loss""
@@ -94,19 +57,44 @@ std::string describe_place(const StragglerPlace& p) {
   return text;
 }
 
+void append_earlier(std::string& text, const StragglerPlace& p) {
+  if (p.earlier_count == 0) {
+    return;
+  }
+  text += "\n    " + std::to_string(p.earlier_count) +
+          (p.earlier_count == 1 ? " earlier one (" : " earlier ones (") +
+          to_string(p.earlier_bytes) + ") from this line still alive, the oldest for " +
+          std::to_string(p.age) + (p.age == 1 ? " iteration" : " iterations");
+}
+
+void append_traces(std::string& text, const std::vector<StragglerTrace>& traces) {
+  for (const StragglerTrace& trace : traces) {
+    if (!trace.frames.empty()) {
+      text += "\n    number " + std::to_string(trace.sequence) + " was made in";
+    }
+    for (const std::string& frame : trace.frames) {
+      text += "\n      " + frame;
+    }
+  }
+}
+
+// How many of one place's storages are traced when they straggle again.
+constexpr std::size_t traced_per_place = 4;
+
 // Storages by place; the most bytes first once sorted.
 class Places {
  public:
   void add(const StorageCell& cell) {
-    auto found = std::find_if(places_.begin(), places_.end(), [&](const StragglerPlace& p) {
-      return same_place(p.place, cell.birth.place);
-    });
-    if (found == places_.end()) {
-      places_.push_back(first_of_place(cell));
-      found = std::prev(places_.end());
+    StragglerPlace& place =
+        entry_of(places_, cell.birth.place, [&cell] { return first_of_place(cell); });
+    ++place.count;
+    place.bytes += cell.bytes;
+    if (place.holder.empty() && cell.holders.load(std::memory_order_relaxed) != 0) {
+      place.holder = text_or_empty(cell.holder.load(std::memory_order_relaxed));
     }
-    ++found->count;
-    found->bytes += cell.bytes;
+    if (place.traces.size() < traced_per_place) {
+      place.traces.push_back({cell.sequence, {}});
+    }
   }
   std::vector<StragglerPlace> sorted() {
     std::sort(places_.begin(), places_.end(), [](const auto& a, const auto& b) {
@@ -121,11 +109,40 @@ class Places {
 
 }  // namespace
 
-std::vector<StragglerPlace> find_stragglers(const Pool& pool, const OwnerRecord& record) {
+void tally_stragglers(const OwnerRecord& record, std::vector<Tally>& tallies) {
+  tallies.clear();
+  const std::lock_guard lock(record.domain->impl().replace_mutex);
+  for_each_owned(record, [&tallies](const StorageCell& cell) {
+    Tally& tally = entry_of(tallies, cell.birth.place, [&cell] {
+      return Tally{cell.birth.place, 0, {}};
+    });
+    ++tally.count;
+    tally.bytes += cell.bytes;
+  });
+}
+
+std::vector<StragglerPlace> find_stragglers(const OwnerRecord& record) {
   Places places;
   const std::lock_guard lock(record.domain->impl().replace_mutex);
-  for_each_owned(pool, record, [&](const StorageCell& cell) { places.add(cell); });
+  for_each_owned(record, [&places](const StorageCell& cell) { places.add(cell); });
   return places.sorted();
+}
+
+void find_earlier(const OwnerRecord& record, std::vector<StragglerPlace>& places) {
+  Domain::Impl& domain = record.domain->impl();
+  const std::lock_guard lock(domain.replace_mutex);
+  for_each_owned(*domain.long_lived, [&](const StorageCell& cell) {
+    if (cell.adopted.load(std::memory_order_relaxed) == 0) {
+      return;
+    }
+    for (StragglerPlace& p : places) {
+      if (p.place.is_same_as(cell.birth.place)) {
+        ++p.earlier_count;
+        p.earlier_bytes += cell.bytes;
+        p.age = std::max(p.age, record.iteration - std::min(record.iteration, cell.iteration));
+      }
+    }
+  });
 }
 
 std::string describe_holders(const OwnerRecord& record) {
@@ -136,7 +153,7 @@ std::string describe_holders(const OwnerRecord& record) {
   if (domain.ended.load(std::memory_order_acquire)) {
     return {};  // and so has the list of the heaps
   }
-  for_each_live(*record.pool, nullptr, [&](const StorageCell& cell) { places.add(cell); });
+  for_each_live(*record.pool, 0, nullptr, [&](const StorageCell& cell) { places.add(cell); });
   std::string text;
   std::size_t line = 0;
   for (const StragglerPlace& p : places.sorted()) {
@@ -155,31 +172,13 @@ void fail_for_memory(const char* function, const OwnerRecord& record, const Heap
   throw OutOfMemory(function, std::move(info));
 }
 
-std::uint64_t adopt_stragglers(const Pool& pool, OwnerRecord& record) noexcept {
-  Domain::Impl& impl = record.domain->impl();
-  OwnerRecord& runtime = *impl.long_lived;
-  const std::uint64_t thread = this_thread_number();
-  std::uint64_t adopted = 0;
-  const std::lock_guard lock(impl.replace_mutex);
-  for_each_owned(pool, record, [&](StorageCell& cell) {
-    const std::int64_t bytes = signed_bytes(cell.bytes);
-    // First the new count, then the word, then the old count: no reader sees too little.
-    runtime.add(bytes, thread);
-    impl.adopted_live.fetch_add(1, std::memory_order_relaxed);
-    impl.adopted_bytes.fetch_add(bytes, std::memory_order_relaxed);
-    cell.adopted.store(true, std::memory_order_release);
-    if (cell.owner.transfer_from(record, runtime)) {
-      record.subtract(bytes, thread);
-      ++adopted;
-      return;
-    }
-    runtime.subtract(bytes, thread);
-    if (cell.adopted.exchange(false, std::memory_order_acq_rel)) {
-      impl.adopted_live.fetch_sub(1, std::memory_order_relaxed);
-      impl.adopted_bytes.fetch_sub(bytes, std::memory_order_relaxed);
-    }
-  });
-  return adopted;
+void append_jobs(std::string& text, const std::vector<JobPlace>& places) {
+  for (const JobPlace& p : places) {
+    text += "\n  " + std::string(p.place.file) + ":" + std::to_string(p.place.line) + "  ";
+    text += p.count == 1 ? "a job" : std::to_string(p.count) + " jobs";
+    text += p.count == 1 ? " that was started here has not ended"
+                         : " that were started here have not ended";
+  }
 }
 
 void append_places(std::string& text, const std::vector<StragglerPlace>& places) {
@@ -188,19 +187,22 @@ void append_places(std::string& text, const std::vector<StragglerPlace>& places)
     const StragglerPlace& p = places[i];
     text += "\n" + describe_place(p);
     text += p.phase.empty() ? "" : ", made in phase \"" + p.phase + "\"";
+    text += p.holder.empty() ? "" : ", held by " + p.holder;
     text += ", number " + std::to_string(p.sequence) + " of its iteration, made by thread " +
             std::to_string(p.thread);
     if (p.streak > 1) {
       text += ", alive at " + std::to_string(p.streak) + " closes in a row";
     }
+    append_earlier(text, p);
+    append_traces(text, p.traces);
   }
   if (places.size() > shown) {
     text += "\n  and " + std::to_string(places.size() - shown) + " more places";
   }
 }
 
-std::string describe_live(const Pool& pool, const OwnerRecord& record) {
-  const std::vector<StragglerPlace> places = find_stragglers(pool, record);
+std::string describe_live(const OwnerRecord& record) {
+  const std::vector<StragglerPlace> places = find_stragglers(record);
   std::uint64_t count = 0;
   Bytes bytes;
   for (const StragglerPlace& place : places) {

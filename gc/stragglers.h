@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Finding what an owner still holds, by place, and moving it to the runtime. Private to gc.
-// Works by scanning the cells of a pool: only when something is alive, never in a clean close.
+// Works by scanning cells: only when something is alive, never in a clean close.
 #pragma once
 
 #include "owner_record.h"
 
-#include <ebb/alloc/pool.h>
+#include <ebb/gc/close.h>
 #include <ebb/gc/report.h>
 
 #include <string>
@@ -13,15 +13,33 @@
 
 namespace ebb::inline v0::detail {
 
-// Returns the live storages charged to record, grouped by place, the most bytes first.
-std::vector<StragglerPlace> find_stragglers(const Pool& pool, const OwnerRecord& record);
+// Puts the live storages charged to record into tallies, by place. Throws std::bad_alloc.
+void tally_stragglers(const OwnerRecord& record, std::vector<Tally>& tallies);
 
-// Moves every live storage of record to the runtime's ownership and counts it as adopted. Returns
-// how many it moved. Safe against releases and transfers at the same time. [gc.policy]
-std::uint64_t adopt_stragglers(const Pool& pool, OwnerRecord& record) noexcept;
+// Returns the same as a report tells it, the most bytes first.
+std::vector<StragglerPlace> find_stragglers(const OwnerRecord& record);
+
+// Fills in which stragglers of earlier iterations are still alive. Walks over all cells.
+void find_earlier(const OwnerRecord& record, std::vector<StragglerPlace>& places);
+
+// What was moved to the runtime.
+struct Adopted {
+  std::uint64_t count = 0;
+  Bytes bytes;
+  std::uint64_t revoked_count = 0;
+  Bytes revoked_bytes;
+};
+
+// Moves every live storage of record to the runtime's ownership and counts it as adopted; by
+// Policy::revoke gives up the memory of those that allow it. Safe against releases and transfers at
+// the same time. [gc.policy]
+Adopted adopt_stragglers(OwnerRecord& record, Policy policy) noexcept;
+// Does that until nothing is counted any more, or for a while. Opening thread only, after the
+// generation has ended.
+Adopted adopt_all(OwnerRecord& record, Policy policy) noexcept;
 
 // Returns "3 storages, 1.5 MiB, outlive the runtime" and the places.
-std::string describe_live(const Pool& pool, const OwnerRecord& record);
+std::string describe_live(const OwnerRecord& record);
 
 // Returns one line for each of the five places that hold most bytes of the record's pool: what a
 // refused request tells. [alloc.resource]
@@ -31,6 +49,7 @@ std::string describe_holders(const OwnerRecord& record);
                                              const Heap& heap, Bytes asked);
 
 // Appends one line per place to text.
+void append_jobs(std::string& text, const std::vector<JobPlace>& places);
 void append_places(std::string& text, const std::vector<StragglerPlace>& places);
 
 }  // namespace ebb::inline v0::detail

@@ -10,6 +10,7 @@
 #include <array>
 #include <memory>
 #include <string>
+#include <utility>
 
 namespace ebb::inline v0 {
 
@@ -24,7 +25,7 @@ struct Exported {
   M managed{};
   std::array<std::int64_t, max_dims> shape{};
   std::array<std::int64_t, max_dims> strides{};
-  Tensor tensor;  // the reference
+  StorageHolder holder;  // the reference: what others use by address is not revoked
 
   static void destroy(M* self) { delete static_cast<Exported*>(self->context); }
 };
@@ -55,13 +56,14 @@ std::unique_ptr<Exported<M>> exported(const Tensor& tensor, const char* function
   EBB_REQUIRE(tensor.defined(), function, "the tensor is undefined");
   const dlpack::DataType type = type_of(tensor.dtype(), function);
   const dlpack::Device device = device_of(tensor, function);
+  StorageHolder holder(tensor.storage(), "a DLPack consumer", function);
   void* const first = first_element(tensor, function);
   auto made = std::make_unique<Exported<M>>();
   for (int d = 0; d < tensor.dims(); ++d) {
     made->shape[static_cast<std::size_t>(d)] = tensor.size(d);
     made->strides[static_cast<std::size_t>(d)] = tensor.stride(d);
   }
-  made->tensor = tensor;
+  made->holder = std::move(holder);
   made->managed.array = {
       first, device, tensor.dims(), type, made->shape.data(), made->strides.data(), 0};
   made->managed.context = made.get();

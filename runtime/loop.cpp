@@ -19,6 +19,8 @@ CloseOptions close_options(Runtime& rt, const LoopOptions& options) {
           .policy = options.policy,
           .warmup = options.warmup,
           .straggler_bytes = options.straggler_bytes,
+          .in_flight = options.in_flight,
+          .traces = options.traces,
           .help =
               [](void* runtime) noexcept {
                 try {
@@ -33,6 +35,9 @@ CloseOptions close_options(Runtime& rt, const LoopOptions& options) {
 LoopOptions checked(LoopOptions options) {
   if (options.deadline < Milliseconds::zero()) {
     throw std::invalid_argument("[Loop] deadline: must not be negative");
+  }
+  if (options.in_flight == 0) {
+    throw std::invalid_argument("[Loop] in_flight: must be at least 1");
   }
   return options;
 }
@@ -68,7 +73,11 @@ Loop::Loop(Runtime& rt, LoopOptions options)
 Loop::~Loop() = default;
 
 void Loop::finish() {
-  impl_->series.rethrow_stored();
+  impl_->series.finish();
+}
+
+void Loop::on_collect(std::function<void()> hook) {
+  impl_->series.on_collect(std::move(hook));
 }
 
 Runtime& Loop::runtime() const noexcept {

@@ -151,6 +151,7 @@ void Tensor::require_dims(std::size_t wanted, const char* function) const {
 }
 
 void Tensor::check_in_storage(const char* function) const {
+  storage_.require_memory(function);
   EBB_REQUIRE(in_storage(), function,
               "the storage was resized or swapped after this view was made, and no longer holds "
               "its elements: make the view again");

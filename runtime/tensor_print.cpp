@@ -137,7 +137,9 @@ std::string to_string(const Tensor& tensor) {
   text += to_string(tensor.shape()) + " " + to_string(tensor.device());
   if (tensor.device() == cpu) {  // no device is waited for, or copied from, to print
     text += '\n';
-    if (!tensor.in_storage()) {
+    if (tensor.storage().revoked()) {
+      text += "(the memory was given up: the tensor outlived its iteration)";
+    } else if (!tensor.in_storage()) {
       text += "(the storage was resized or swapped, and no longer holds these elements)";
     } else if (tensor.elements() == 0) {
       text += "[]";

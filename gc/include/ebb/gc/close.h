@@ -9,6 +9,7 @@
 
 #include <cstdint>
 #include <exception>
+#include <functional>
 #include <memory>
 #include <stdexcept>
 #include <string>
@@ -19,6 +20,11 @@ namespace ebb::inline v0 {
 enum class Policy : std::uint8_t {
   adopt,  // they become the runtime's, are reported, and count against straggler_bytes
   fail,   // as adopt, and StragglerError is thrown once warmup iterations have closed
+  // As adopt, and their memory is given up at once, so that a cycle of references costs no memory:
+  // whole pages go back, the rest is zeroed, and the addresses stay reserved until the last
+  // reference goes. Tensors then throw RevokedError, and a raw pointer reads zeros. Not strings,
+  // foreign memory, or what a StorageHolder holds: those are only adopted.
+  revoke,
 };
 
 struct CloseOptions {
@@ -27,6 +33,11 @@ struct CloseOptions {
   Policy policy = Policy::adopt;
   std::uint64_t warmup = 3;  // iterations whose stragglers are adopted without a report
   Bytes straggler_bytes{std::size_t{64} << 20};
+  unsigned in_flight = 2;  // iterations that may be closed while devices still work for them; not 0
+  // How long an open waits for one of those before it throws DeviceError.
+  Milliseconds device_deadline{60'000};
+  // Whether storages that straggled before are traced while they are made again.
+  bool traces = true;
   // Runs one waiting task of the loop's executor, if any; called while jobs are waited for.
   bool (*help)(void* context) noexcept = nullptr;
   void* help_context = nullptr;
@@ -36,11 +47,13 @@ struct CloseOptions {
 struct CloseResult {
   std::uint64_t stragglers = 0;
   Bytes straggler_bytes;
+  std::uint64_t revoked = 0;  // of the stragglers
   std::uint64_t jobs_pending = 0;
   Milliseconds waited{0};
-  std::shared_ptr<const StragglerReport> report;  // null when everything was finalized
+  // Null when everything was finalized, and after OpenOwner::close_briefly without news.
+  std::shared_ptr<const StragglerReport> report;
 
-  bool clean() const noexcept { return report == nullptr; }
+  bool clean() const noexcept { return stragglers == 0 && jobs_pending == 0; }
 };
 
 // The close state that the iterations of one loop share: places that straggled, counts, and the
@@ -59,6 +72,13 @@ class CloseSeries {
   // Throws what a destructor stored, if anything, once.
   void rethrow_stored();
   void store(std::exception_ptr error) noexcept;
+  // Waits until no device works for a closed iteration any more, runs deferred releases, and throws
+  // what a destructor stored. Throws DeviceError at device_deadline.
+  void finish();
+  // Adds a hook that a close runs on its thread when it would have to wait for a straggler: the
+  // place where a garbage-collected language collects. What it throws, the close throws. Hooks run
+  // one at a time in the order of their adding; they must not add any. [gc.close]
+  void on_collect(std::function<void()> hook);
 
   std::uint64_t stragglers_total() const noexcept;
   std::uint64_t closed_total() const noexcept;
@@ -86,6 +106,8 @@ class OpenOwner {
   // The steps of [gc.close]. Throws StragglerError by the policy, the first error of a job, or
   // std::invalid_argument on another thread or out of order (then nothing is closed).
   CloseResult close();
+  // The same without a report where there is no news: what straggles was logged before.
+  CloseResult close_briefly();
   bool is_open() const noexcept { return open_; }
 
   Owner owner() const noexcept { return {*record_, generation_, saved_.owner.stream()}; }
@@ -93,10 +115,15 @@ class OpenOwner {
   Owner parent() const noexcept;
 
  private:
-  CloseResult close_steps();
+  enum class Reports : std::uint8_t { always, news };
+
+  CloseResult close(Reports reports);
+  CloseResult close_steps(Reports reports);
   // What is left to do when something was alive: adopt, report, throw by the policy.
-  void settle(CloseResult& result, bool after_warmup, bool has_other_error);
-  void give_spare() noexcept;
+  void settle(CloseResult& result, Reports reports, bool after_warmup, bool has_other_error);
+  void watch_known_places() noexcept;
+  // Gives the record of a closed iteration away that nothing is counted in but device work.
+  void let_go() noexcept;
   std::invalid_argument misuse(const char* why) const;
   // The destructor's way out of misuse: adopts at once and logs why.
   void abandon(const char* why) noexcept;

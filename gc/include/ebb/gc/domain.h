@@ -57,6 +57,8 @@ class Domain : public std::enable_shared_from_this<Domain> {
   DomainStats stats() const noexcept;
   MemoryStats memory() const noexcept;  // of the runtime's pool
   Bytes trim() noexcept;
+  // Releases on this thread all storages whose release was deferred. Returns whether there was any.
+  bool run_deferred() noexcept;
 
   // Ends the runtime: reports live storages and gives idle memory back. A second call does
   // nothing; storages may go on living on any thread.

@@ -22,4 +22,10 @@ class StragglerError : public std::runtime_error {
   std::shared_ptr<const StragglerReport> report_;  // shared: copying an exception must not throw
 };
 
+// A tensor whose memory was given up was used: it outlived its iteration under Policy::revoke.
+class RevokedError : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
 }  // namespace ebb::inline v0

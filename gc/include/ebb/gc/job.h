@@ -4,8 +4,10 @@
 #pragma once
 
 #include <ebb/gc/owner.h>
+#include <ebb/gc/place.h>
 
 #include <concepts>
+#include <cstdint>
 #include <exception>
 #include <memory>
 #include <type_traits>
@@ -13,16 +15,28 @@
 
 namespace ebb::inline v0 {
 
+namespace detail {
+struct JobNote;
+}
+
 // Counts as work of owner from construction to finish() or destruction; closing the owner's
 // iteration waits for it. A job of an iteration that has closed counts nowhere. [gc.close]
 class Job {
  public:
   Job() noexcept = default;
   explicit Job(Owner owner) noexcept;
+  // The same, and reports name the place. Throws std::bad_alloc.
+  Job(Owner owner, Place at);
+  // Returns the job of something that a device does: no close waits for it, but the iteration is
+  // not retired before it has finished, and a loop opens no further iteration while in_flight of
+  // them are not.
+  static Job on_device(Owner owner) noexcept;
+
   Job(Job&& other) noexcept
       : owner_(other.owner_),
-        counted_(std::exchange(other.counted_, false)),
-        domain_(std::move(other.domain_)) {}
+        counts_(std::exchange(other.counts_, Counts::nothing)),
+        domain_(std::move(other.domain_)),
+        note_(std::exchange(other.note_, nullptr)) {}
   Job& operator=(Job&& other) noexcept;
   Job(const Job&) = delete;
   Job& operator=(const Job&) = delete;
@@ -35,16 +49,21 @@ class Job {
   void fail(std::exception_ptr error) noexcept;
 
  private:
+  enum class Counts : std::uint8_t { nothing, task, device_work };
+
+  Job(Owner owner, Counts counts) noexcept;
+
   Owner owner_;
-  bool counted_ = false;
+  Counts counts_ = Counts::nothing;
   std::shared_ptr<Domain> domain_;
+  detail::JobNote* note_ = nullptr;  // owned
 };
 
 // A function with the owner that it runs under. Move-only.
 template <class F>
 class Bound {
  public:
-  Bound(F function, Owner owner) : function_(std::move(function)), job_(owner) {}
+  Bound(F function, Owner owner, Place at) : function_(std::move(function)), job_(owner, at) {}
 
   // Runs the function under the bound owner. The first call ends the job; a call after the
   // iteration has closed charges the runtime and is reported as late.
@@ -62,12 +81,13 @@ class Bound {
 };
 
 // Returns function bound to the current owner, for a thread of the caller's own. Until it has run
-// or is destroyed it is a job of that owner. Throws on a thread that has no owner.
+// or is destroyed it is a job of that owner, which reports name by its place. Throws on a thread
+// that has no owner.
 //
 //   std::jthread worker(ebb::bind([&] { ... }));
 template <class F>
-Bound<std::decay_t<F>> bind(F&& function) {
-  return {std::forward<F>(function), Owner::current("bind")};
+Bound<std::decay_t<F>> bind(F&& function, Place at = Place::here()) {
+  return {std::forward<F>(function), Owner::current("bind"), at};
 }
 
 }  // namespace ebb::inline v0

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string_view>
 
 namespace ebb::inline v0 {
 
@@ -18,6 +19,10 @@ struct Place {
     return {file, static_cast<std::uint32_t>(line)};
   }
   constexpr bool operator==(const Place&) const = default;
+  // Returns whether the two name the same line: the compiler may keep a file's name several times.
+  bool is_same_as(const Place& other) const noexcept {
+    return line == other.line && (file == other.file || std::string_view(file) == other.file);
+  }
 };
 
 }  // namespace ebb::inline v0

@@ -19,6 +19,16 @@ namespace detail {
 
 struct StorageCell;
 
+// What a storage is, one bit each.
+enum StorageFlag : std::uint8_t {
+  storage_read_only = 1,
+  storage_replaced = 2,  // it shrank or was swapped: views made earlier check themselves
+  storage_elements = 4,  // it holds constructed ones, not plain bytes
+  storage_deferred = 8,  // the last reference only enqueues it
+  storage_revoked = 16,  // its memory was given up while it lives
+  storage_tracked = 32,  // holds a weak reference of its own, so that a scan may lock it
+};
+
 // The part of a storage that handles read inline. Type-stable: counts may be read at any time.
 struct StorageHead : Cell {
   // Strong references below, weak ones above; all strong ones together hold one weak one. In one
@@ -35,9 +45,17 @@ struct StorageHead : Cell {
   void* data = nullptr;  // written before the first handle exists
   Bytes bytes;
   Device device;
-  bool read_only = false;
-  bool replaced = false;      // it shrank or was swapped: views made earlier check themselves
-  bool has_elements = false;  // constructed ones, not plain bytes
+  // StorageFlags. Relaxed: what they say of the bytes is known to who may use those; a close may
+  // set storage_revoked while others read.
+  std::atomic<std::uint8_t> flags{0};
+  // How many StorageHolders there are. Sequentially consistent with storage_revoked: either who
+  // begins to hold sees the flag, or who sets it sees the holder and takes it back.
+  std::atomic<std::uint32_t> holders{0};
+
+  bool has(std::uint8_t any_of) const noexcept {
+    return (flags.load(std::memory_order_relaxed) & any_of) != 0;
+  }
+  void set(StorageFlag flag) noexcept;
 };
 
 void storage_last_strong(StorageHead* head) noexcept;
@@ -94,10 +112,16 @@ class Storage {
   void* data() const noexcept { return head_->data; }
   Bytes bytes() const noexcept { return head_->bytes; }
   Device device() const noexcept { return head_->device; }
-  bool read_only() const noexcept { return head_->read_only; }
+  bool read_only() const noexcept { return head_->has(detail::storage_read_only); }
   // Returns whether it has ever shrunk or been swapped: a view made before may pass its end.
-  bool replaced() const noexcept { return head_->replaced; }
-  bool has_elements() const noexcept { return head_->has_elements; }
+  bool replaced() const noexcept { return head_->has(detail::storage_replaced); }
+  // Returns whether its memory was given up because it outlived its iteration: bytes read as zeros.
+  bool revoked() const noexcept { return head_->has(detail::storage_revoked); }
+  // Returns whether access needs a closer look: it was replaced or revoked.
+  bool suspect() const noexcept {
+    return head_->has(detail::storage_replaced | detail::storage_revoked);
+  }
+  bool has_elements() const noexcept { return head_->has(detail::storage_elements); }
   // Returns the table of the elements, or null when the storage holds plain bytes.
   const ElementOps* element_ops() const noexcept;
   std::uint32_t use_count() const noexcept {
@@ -108,7 +132,17 @@ class Storage {
   bool is_same(const Storage& other) const noexcept { return head_ == other.head_; }
 
   // From now on tensors refuse to hand out writable data. Call before the storage is shared.
-  void set_read_only() noexcept { head_->read_only = true; }
+  void set_read_only() noexcept { head_->set(detail::storage_read_only); }
+  // From now on its last reference does not release it but leaves that to the next close or open of
+  // a loop, or to Domain::run_deferred: for what takes long to release. It stays charged until
+  // then, so its iteration waits for it. Any thread that holds a reference. [gc.defer]
+  void defer_release() noexcept { head_->set(detail::storage_deferred); }
+  // Throws RevokedError, with function in brackets, if it is revoked. Any thread.
+  void require_memory(const char* function) const {
+    if (revoked()) [[unlikely]] {
+      fail_revoked(function);
+    }
+  }
   // Sets the name that reports show; it must outlive the storage (use a literal). Any thread.
   void set_name(const char* name) noexcept;
   // Runs finalizer(context) after the bytes are released, in order of registration; the same pair
@@ -140,7 +174,9 @@ class Storage {
  private:
   friend class WeakStorage;
   friend class RawMemory;
+  friend class StorageHolder;
   explicit Storage(detail::StorageHead* head) noexcept : head_(head) {}
+  [[noreturn]] void fail_revoked(const char* function) const;
 
   detail::StorageHead* head_ = nullptr;
 };
@@ -171,6 +207,28 @@ class WeakStorage {
   }
 
   detail::StorageHead* head_ = nullptr;
+};
+
+// A strong reference that says who holds it: reports name the holder, and what is held is not
+// revoked. For memory that others use by address: exports, loans, captures. Any thread.
+class StorageHolder {
+ public:
+  StorageHolder() noexcept = default;
+  // who must outlive the holder; use a literal. Throws RevokedError, with function in brackets,
+  // when the storage was revoked; it is not from now on.
+  StorageHolder(Storage storage, const char* who, const char* function);
+  StorageHolder(StorageHolder&&) noexcept = default;
+  StorageHolder& operator=(StorageHolder&& other) noexcept;
+  StorageHolder(const StorageHolder&) = delete;
+  StorageHolder& operator=(const StorageHolder&) = delete;
+  ~StorageHolder() { release(); }
+
+  const Storage& storage() const noexcept { return storage_; }
+
+ private:
+  void release() noexcept;
+
+  Storage storage_;
 };
 
 }  // namespace ebb::inline v0

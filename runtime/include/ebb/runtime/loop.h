@@ -12,6 +12,7 @@
 #include <atomic>
 #include <cstdint>
 #include <exception>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -27,6 +28,9 @@ struct LoopOptions {
   Policy policy = Policy::adopt;
   std::uint64_t warmup = 3;  // first iterations, whose stragglers are adopted without a report
   Bytes straggler_bytes{std::size_t{64} << 20};
+  unsigned in_flight = 2;  // iterations that may be closed while devices still work for them
+  // Whether what straggled before is traced when it is made again, for the report that escalates.
+  bool traces = true;
 };
 
 // What a loop's iterations used so far.
@@ -80,8 +84,13 @@ class Loop {
     return Steps<S>(*this, source, options, at);
   }
 
-  // Throws what a destructor stored, if anything. Call it after the loop.
+  // The last wait: until no device works for a closed iteration, and deferred releases are done.
+  // Then throws what a destructor stored, if anything. Call it after the loop.
   void finish();
+  // Adds a hook that a close runs, on its thread, when it would have to wait for a straggler: where
+  // a garbage-collected language that holds tensors collects. What it throws, the close throws. It
+  // must not add hooks. [gc.close]
+  void on_collect(std::function<void()> hook);
   // Ends over() after the current step. Async-signal-safe.
   void stop() noexcept { stopped_.store(true, std::memory_order_relaxed); }
   bool stopped() const noexcept { return stopped_.load(std::memory_order_relaxed); }
@@ -120,6 +129,9 @@ class Iteration {
   // Closes now. Throws StragglerError by the loop's policy, or the first error of a task. On
   // another thread, or out of order, throws std::invalid_argument and closes nothing.
   CloseResult close() { return open_.close(); }
+  // The same, but with a report only when it has news, such as a place that straggles for the first
+  // time: what the destructor and ++ do.
+  CloseResult close_briefly() { return open_.close_briefly(); }
 
   // The number of this iteration in its loop, from 0.
   std::uint64_t index() const noexcept { return index_; }
@@ -162,10 +174,11 @@ class Iteration {
   // Runs function on the step executor as a job of this iteration; close waits for it and throws
   // its exception if it is the first. Allocates the task.
   template <class F>
-  void spawn(F&& function) {
+  void spawn(F&& function, Place at = Place::here()) {
     class Spawned final : public Task {
      public:
-      Spawned(std::decay_t<F> f, Owner owner) : function_(std::move(f)), job_(owner) {}
+      Spawned(std::decay_t<F> f, Owner owner, Place at)
+          : function_(std::move(f)), job_(owner, at) {}
 
      private:
       void run() noexcept override {
@@ -180,7 +193,7 @@ class Iteration {
       Job job_;
     };
     OwnerScope scope(owner());
-    auto task = std::make_unique<Spawned>(std::forward<F>(function), owner());
+    auto task = std::make_unique<Spawned>(std::forward<F>(function), owner(), at);
     loop_.runtime().step_executor().submit(*task);
     task.release();  // NOLINT(bugprone-unused-return-value): run() owns it now
   }
@@ -291,7 +304,7 @@ class [[nodiscard]] Steps {
   }
 
   void advance() {
-    step_->close();
+    step_->close_briefly();
     step_.reset();
     tell_source();
     batch_.reset();

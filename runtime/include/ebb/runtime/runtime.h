@@ -59,6 +59,9 @@ class Runtime {
   DomainStats stats() const noexcept { return domain()->stats(); }
   // Gives idle pages back to the system; returns how many bytes.
   Bytes trim() noexcept { return domain()->trim(); }
+  // Releases, on this thread, all storages whose release was deferred (Storage::defer_release).
+  // Returns whether there was any. Loops do it at each close; only a program without one needs it.
+  bool run_deferred() noexcept { return domain()->run_deferred(); }
 
  private:
   class Impl;

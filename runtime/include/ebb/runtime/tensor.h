@@ -63,7 +63,8 @@ class Tensor {
   const Storage& storage() const noexcept { return storage_; }
 
   // Returns the first element's address. T must be the dtype's type; data<T>() also demands that
-  // the tensor is writable, data<const T>() reads. Throws std::invalid_argument otherwise.
+  // the tensor is writable, data<const T>() reads. Throws std::invalid_argument otherwise, and
+  // RevokedError when its memory was given up (Policy::revoke), as all access to elements does.
   template <class T>
   T* data() const {
     return static_cast<T*>(checked_data(dtype_of<std::remove_const_t<T>>, !std::is_const_v<T>));
@@ -151,7 +152,7 @@ class Tensor {
   void require_host(const char* function) const;
   void require_dims(std::size_t wanted, const char* function) const;
   void require_in_storage(const char* function) const {
-    if (storage_.replaced()) [[unlikely]] {
+    if (storage_.suspect()) [[unlikely]] {
       check_in_storage(function);
     }
   }

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+// Iterations that are closed while devices still work for them: how many there may be, and the wait
+// for the oldest. [gc.close]
+#include "domain_impl.h"
+#include "series_impl.h"
+#include "waiting.h"
+
+#include <ebb/alloc/error.h>
+
+#include <algorithm>
+#include <chrono>
+#include <new>
+#include <string>
+
+namespace ebb::inline v0 {
+namespace {
+
+bool is_retired(const OwnerRecord& record) noexcept {
+  return record.device_work.load(std::memory_order_seq_cst) == 0;
+}
+
+std::string describe(const CloseSeries::Impl& series, std::uint64_t iteration) {
+  return "loop \"" + series.options.name + "\", iteration " + std::to_string(iteration) +
+         " is closed, and a device still works for it";
+}
+
+// The longest sleep: another thread of the loop may drop the record that this one waits for.
+constexpr std::chrono::milliseconds longest_sleep{50};
+
+}  // namespace
+
+void CloseSeries::Impl::add_unretired(OwnerRecord& record) noexcept {
+  const std::lock_guard lock(unretired_mutex_);
+  try {
+    unretired_.push_back({&record, record.iteration});
+    has_unretired.store(true, std::memory_order_relaxed);
+  } catch (const std::bad_alloc&) {  // not waited for, then; it rests until it has retired
+    domain->impl().give_record(record);
+  }
+}
+
+void CloseSeries::Impl::drop_retired() {
+  std::erase_if(unretired_, [this](const Unretired& unretired) {
+    const bool retired = is_retired(*unretired.record);
+    if (retired) {
+      domain->impl().give_record(*unretired.record);
+    }
+    return retired;
+  });
+  has_unretired.store(!unretired_.empty(), std::memory_order_relaxed);
+}
+
+void CloseSeries::Impl::wait_for_devices(std::size_t most) {
+  if (!has_unretired.load(std::memory_order_relaxed)) {
+    return;
+  }
+  Clock& clock = domain->clock();
+  const TimePoint start = clock.now();
+  const TimePoint deadline = deadline_after(clock, options.device_deadline);
+  detail::SlowNotice notice(start);
+  for (;;) {
+    Unretired oldest{};
+    {
+      const std::lock_guard lock(unretired_mutex_);
+      drop_retired();
+      if (unretired_.size() < most) {
+        return;
+      }
+      oldest = unretired_.front();
+    }
+    const TimePoint now = clock.now();
+    if (now >= deadline) {
+      throw DeviceError("Iteration::Iteration", 0, "",
+                        describe(*this, oldest.iteration) + " after " +
+                            std::to_string(options.device_deadline.count()) + " ms");
+    }
+    if (notice.is_due(now)) {
+      domain->log(LogLevel::warning, describe(*this, oldest.iteration));
+    }
+    const detail::Waiting waiting(*oldest.record);
+    std::unique_lock lock(oldest.record->mutex);
+    if (!is_retired(*oldest.record)) {
+      clock.wait_until(oldest.record->changed, lock, std::min(deadline, now + longest_sleep));
+    }
+  }
+}
+
+void CloseSeries::Impl::leave_devices() noexcept {
+  const std::lock_guard lock(unretired_mutex_);
+  for (const Unretired& unretired : unretired_) {
+    domain->impl().give_record(*unretired.record);
+  }
+  unretired_.clear();
+}
+
+}  // namespace ebb::inline v0
