@@ -33,9 +33,25 @@ std::string json_string(std::string_view text) {
   return out + "\"";
 }
 
-std::string json_field(const char* key, const std::string& value) {
-  return json_string(key) + ":" + value;
-}
+// One JSON object, member by member.
+class JsonObject {
+ public:
+  JsonObject& add(const char* key, std::string_view text) {
+    return add_raw(key, json_string(text));
+  }
+  JsonObject& add(const char* key, std::uint64_t number) {
+    return add_raw(key, std::to_string(number));
+  }
+  JsonObject& add(const char* key, Bytes bytes) { return add(key, std::uint64_t{bytes.count()}); }
+  JsonObject& add_raw(const char* key, const std::string& json) {
+    text_ += (text_.empty() ? "" : ",") + json_string(key) + ":" + json;
+    return *this;
+  }
+  std::string text() const { return "{" + text_ + "}"; }
+
+ private:
+  std::string text_;
+};
 
 template <class Item, class Write>
 std::string json_list(const std::vector<Item>& items, Write write) {
@@ -47,31 +63,39 @@ std::string json_list(const std::vector<Item>& items, Write write) {
 }
 
 std::string json_trace(const StragglerTrace& t) {
-  return "{" + json_field("sequence", std::to_string(t.sequence)) + "," +
-         json_field("frames", json_list(t.frames, json_string)) + "}";
+  return JsonObject()
+      .add("sequence", t.sequence)
+      .add_raw("frames", json_list(t.frames, json_string))
+      .text();
 }
 
 std::string json_job(const JobPlace& p) {
-  return "{" + json_field("file", json_string(p.place.file)) + "," +
-         json_field("line", std::to_string(p.place.line)) + "," +
-         json_field("count", std::to_string(p.count)) + "}";
+  return JsonObject()
+      .add("file", p.place.file)
+      .add("line", std::uint64_t{p.place.line})
+      .add("count", p.count)
+      .text();
 }
 
 std::string json_place(const StragglerPlace& p) {
-  return "{" + json_field("file", json_string(p.place.file)) + "," +
-         json_field("line", std::to_string(p.place.line)) + "," +
-         json_field("count", std::to_string(p.count)) + "," +
-         json_field("bytes", std::to_string(p.bytes.count())) + "," +
-         json_field("what", json_string(p.what)) + "," + json_field("name", json_string(p.name)) +
-         "," + json_field("phase", json_string(p.phase)) + "," +
-         json_field("sequence", std::to_string(p.sequence)) + "," +
-         json_field("thread", std::to_string(p.thread)) + "," +
-         json_field("streak", std::to_string(p.streak)) + "," +
-         json_field("waited", p.waited ? "true" : "false") + "," +
-         json_field("earlier_count", std::to_string(p.earlier_count)) + "," +
-         json_field("earlier_bytes", std::to_string(p.earlier_bytes.count())) + "," +
-         json_field("age", std::to_string(p.age)) + "," +
-         json_field("traces", json_list(p.traces, json_trace)) + "}";
+  return JsonObject()
+      .add("file", p.place.file)
+      .add("line", std::uint64_t{p.place.line})
+      .add("count", p.count)
+      .add("bytes", p.bytes)
+      .add("what", p.what)
+      .add("name", p.name)
+      .add("phase", p.phase)
+      .add("holder", p.holder)
+      .add("sequence", p.sequence)
+      .add("thread", p.thread)
+      .add("streak", std::uint64_t{p.streak})
+      .add_raw("waited", p.waited ? "true" : "false")
+      .add("earlier_count", p.earlier_count)
+      .add("earlier_bytes", p.earlier_bytes)
+      .add("age", p.age)
+      .add_raw("traces", json_list(p.traces, json_trace))
+      .text();
 }
 
 const char* action_word(CloseAction action) {
@@ -129,18 +153,23 @@ std::string StragglerReport::text() const {
 }
 
 std::string StragglerReport::json() const {
-  const std::string limit = deadline == forever ? "null" : std::to_string(deadline.count());
-  return "{" + json_field("loop", json_string(loop)) + "," +
-         json_field("iteration", std::to_string(iteration)) + "," +
-         json_field("action", json_string(action_word(action))) + "," +
-         json_field("waited_ms", std::to_string(waited.count())) + "," +
-         json_field("deadline_ms", limit) + "," + json_field("count", std::to_string(count)) + "," +
-         json_field("bytes", std::to_string(bytes.count())) + "," +
-         json_field("revoked_count", std::to_string(revoked_count)) + "," +
-         json_field("revoked_bytes", std::to_string(revoked_bytes.count())) + "," +
-         json_field("jobs", std::to_string(jobs)) + "," +
-         json_field("jobs_started", json_list(jobs_started, json_job)) + "," +
-         json_field("places", json_list(places, json_place)) + "}";
+  const auto milliseconds = [](Milliseconds t) {
+    return t == forever ? "null" : std::to_string(t.count());
+  };
+  return JsonObject()
+      .add("loop", loop)
+      .add("iteration", iteration)
+      .add("action", action_word(action))
+      .add_raw("waited_ms", milliseconds(waited))
+      .add_raw("deadline_ms", milliseconds(deadline))
+      .add("count", count)
+      .add("bytes", bytes)
+      .add("revoked_count", revoked_count)
+      .add("revoked_bytes", revoked_bytes)
+      .add("jobs", jobs)
+      .add_raw("jobs_started", json_list(jobs_started, json_job))
+      .add_raw("places", json_list(places, json_place))
+      .text();
 }
 
 }  // namespace ebb::inline v0

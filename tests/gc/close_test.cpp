@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Closing iterations: deadlines, policies, reports. [gc.close] [gc.policy] [gc.report]
 #include "domain_fixture.h"
+#include "running_clock.h"
 
 #include <doctest/doctest.h>
 
@@ -12,24 +13,10 @@
 using namespace ebb;
 using namespace ebb::literals;
 using ebb::test::DomainFixture;
+using ebb::test::RunningClock;
 using std::chrono::milliseconds;
 
 namespace {
-
-// Runs the clock on, 50 ms at a time.
-class RunningClock {
- public:
-  explicit RunningClock(ebb::test::FakeClock& clock)
-      : thread_([&clock](const std::stop_token& stop) {
-          while (!stop.stop_requested()) {
-            clock.advance(milliseconds(50));
-            std::this_thread::sleep_for(std::chrono::microseconds(200));
-          }
-        }) {}
-
- private:
-  std::jthread thread_;
-};
 
 std::string place_of(Place at) {
   return std::string(at.file) + ":" + std::to_string(at.line);

@@ -19,13 +19,14 @@ using namespace ebb::literals;
 
 class DomainFixture {
  public:
-  explicit DomainFixture(Source* source = nullptr)
+  explicit DomainFixture(Source* source = nullptr, Bytes limit = 0_B)
       : domain(Domain::make({.log =
                                  [this](LogLevel, std::string_view text) {
                                    const std::lock_guard lock(mutex_);
                                    lines_.emplace_back(text);
                                  },
                              .clock = &clock,
+                             .memory_limit = limit,
                              .source = source})) {}
   DomainFixture(const DomainFixture&) = delete;
   DomainFixture& operator=(const DomainFixture&) = delete;

@@ -3,6 +3,8 @@
 // ThreadSanitizer too. [gc.count]
 #include "domain_fixture.h"
 
+#include <ebb/gc/error.h>
+
 #include <doctest/doctest.h>
 
 #include <atomic>
@@ -35,6 +37,11 @@ class Meeting {
   std::atomic<int> arrived_{0};
 };
 
+void spin(int rounds) {
+  for (std::atomic<int> n{0}; n < rounds * 20; ++n) {
+  }
+}
+
 // Runs here on this thread and there on another at the same moment, many times over. before sets a
 // round up, and after looks at what came of it; both run on this thread, alone.
 template <class Before, class Here, class There, class After>
@@ -60,8 +67,12 @@ void race(Before before, Here here, There there, After after) {
 
 // A loop whose iterations close at once, whatever is alive.
 struct ImpatientLoop {
+  explicit ImpatientLoop(Policy policy = Policy::adopt)
+      : series(f.domain,
+               {.deadline = std::chrono::milliseconds(0), .policy = policy, .warmup = ~0ull}) {}
+
   DomainFixture f;
-  CloseSeries series{f.domain, {.deadline = std::chrono::milliseconds(0), .warmup = ~0ull}};
+  CloseSeries series;
   std::optional<OpenOwner> it;
 
   void open(int i) { it.emplace(series, static_cast<std::uint64_t>(i), Place::here()); }
@@ -119,6 +130,70 @@ TEST_CASE("race: a storage made with a copied owner while its iteration closes i
       [&](int) {
         CHECK(made.owner_kind() == OwnerKind::runtime);
         made.reset();
+      });
+  loop.check_nothing_is_left();
+}
+
+TEST_CASE("race: a straggler that is revoked while another thread drops it is released once") {
+  ImpatientLoop loop(Policy::revoke);
+  Storage shared;
+  race(
+      [&](int i) {
+        loop.open(i);
+        shared = DomainFixture::make(16_KiB);
+      },
+      [&](int) { loop.it->close_briefly(); }, [&](int) { shared.reset(); }, [](int) {});
+  loop.check_nothing_is_left();
+}
+
+TEST_CASE("race: a keep racing with a revoking close moves the storage, with or without memory") {
+  ImpatientLoop loop(Policy::revoke);
+  Storage shared;
+  int revoked = 0;
+  race(
+      [&](int i) {
+        loop.open(i);
+        shared = DomainFixture::make(16_KiB);
+        *static_cast<int*>(shared.data()) = i + 1;
+      },
+      [&](int) { loop.it->close_briefly(); },
+      [&](int i) {
+        spin(i % 200);  // so that either comes first
+        shared.transfer(loop.f.domain->long_lived());
+      },
+      [&](int i) {
+        CHECK(shared.owner_kind() == OwnerKind::runtime);
+        CHECK(*static_cast<int*>(shared.data()) == (shared.revoked() ? 0 : i + 1));
+        revoked += shared.revoked() ? 1 : 0;
+        shared.reset();
+      });
+  MESSAGE("revoked in ", revoked, " rounds");
+  loop.check_nothing_is_left();
+}
+
+TEST_CASE("race: a storage that somebody begins to hold while it is revoked is one or the other") {
+  ImpatientLoop loop(Policy::revoke);
+  Storage shared;
+  bool held = false;
+  race(
+      [&](int i) {
+        loop.open(i);
+        shared = DomainFixture::make(16_KiB);
+        *static_cast<int*>(shared.data()) = i + 1;
+      },
+      [&](int) { loop.it->close_briefly(); },
+      [&](int i) {
+        spin(i % 200);
+        try {
+          const StorageHolder holder(shared, "a test", "race");
+          held = *static_cast<int*>(holder.storage().data()) == i + 1;
+        } catch (const RevokedError&) {
+          held = true;
+        }
+      },
+      [&](int) {
+        REQUIRE(held);
+        shared.reset();
       });
   loop.check_nothing_is_left();
 }
