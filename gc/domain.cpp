@@ -167,6 +167,14 @@ Bytes Domain::trim() noexcept {
   return impl_->pool.has_value() ? impl_->pool->trim() : Bytes{};
 }
 
+std::string Domain::Impl::describe_outliving() const {
+  const std::vector<StragglerPlace> places = detail::find_stragglers(*long_lived);
+  std::string text =
+      "the runtime ends while " + detail::describe_total(places) + " are alive; they stay valid";
+  detail::append_places(text, places);
+  return text;
+}
+
 void Domain::shutdown() noexcept {
   if (impl_->ended.load(std::memory_order_relaxed)) {
     return;
@@ -175,8 +183,7 @@ void Domain::shutdown() noexcept {
   impl_->deferred.close();
   detail::park_heap_of_pool(impl_->pool_number);
   if (impl_->long_lived->live() > 0) {
-    detail::log_safely(*this, LogLevel::info,
-                       [this] { return detail::describe_live(*impl_->long_lived); });
+    detail::log_safely(*this, LogLevel::info, [this] { return impl_->describe_outliving(); });
   }
   {
     // A scan of another thread's finishes first, since the pool's list of heaps goes now.

@@ -33,6 +33,9 @@ class Domain::Impl {
   // that did not end, a storage that is just being released) rests until that is gone.
   void give_record(OwnerRecord& record) noexcept;
 
+  // Returns what the log says of storages that outlive the runtime.
+  std::string describe_outliving() const;
+
   Domain& domain;
   const DomainOptions options;
   const std::uint64_t serial;
@@ -65,7 +68,7 @@ class Domain::Impl {
   // Held while the bytes of a storage are replaced, and while a scan for stragglers reads them: a
   // close may scan while a late task resizes. Also while ended is set, so that no scan walks over a
   // list of heaps that goes. Taken by rare calls only.
-  std::mutex replace_mutex;
+  mutable std::mutex replace_mutex;
   detail::DeferredReleases deferred;
   // Guards the storages that are known by their address only.
   std::mutex raw_mutex;

@@ -145,18 +145,20 @@ void find_earlier(const OwnerRecord& record, std::vector<StragglerPlace>& places
   });
 }
 
+std::vector<StragglerPlace> find_live(const Domain::Impl& domain, const Pool& pool) {
+  Places places;
+  const std::lock_guard lock(domain.replace_mutex);
+  if (!domain.ended.load(std::memory_order_acquire)) {  // else the list of the heaps is gone
+    for_each_live(pool, 0, nullptr, [&places](const StorageCell& cell) { places.add(cell); });
+  }
+  return places.sorted();
+}
+
 std::string describe_holders(const OwnerRecord& record) {
   constexpr std::size_t shown = 5;
-  Places places;
-  Domain::Impl& domain = record.domain->impl();
-  const std::lock_guard lock(domain.replace_mutex);
-  if (domain.ended.load(std::memory_order_acquire)) {
-    return {};  // and so has the list of the heaps
-  }
-  for_each_live(*record.pool, 0, nullptr, [&](const StorageCell& cell) { places.add(cell); });
   std::string text;
   std::size_t line = 0;
-  for (const StragglerPlace& p : places.sorted()) {
+  for (const StragglerPlace& p : find_live(record.domain->impl(), *record.pool)) {
     if (line++ == shown) {
       break;
     }
@@ -201,18 +203,15 @@ void append_places(std::string& text, const std::vector<StragglerPlace>& places)
   }
 }
 
-std::string describe_live(const OwnerRecord& record) {
-  const std::vector<StragglerPlace> places = find_stragglers(record);
+std::string describe_total(const std::vector<StragglerPlace>& places) {
   std::uint64_t count = 0;
   Bytes bytes;
   for (const StragglerPlace& place : places) {
     count += place.count;
     bytes += place.bytes;
   }
-  std::string text = "the runtime ends while " + std::to_string(count) + " of its storages (" +
-                     to_string(bytes) + ") are alive; they stay valid";
-  append_places(text, places);
-  return text;
+  return std::to_string(count) + (count == 1 ? " storage (" : " storages (") + to_string(bytes) +
+         ")";
 }
 
 }  // namespace ebb::inline v0::detail

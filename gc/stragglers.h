@@ -38,8 +38,11 @@ Adopted adopt_stragglers(OwnerRecord& record, Policy policy) noexcept;
 // generation has ended.
 Adopted adopt_all(OwnerRecord& record, Policy policy) noexcept;
 
-// Returns "3 storages, 1.5 MiB, outlive the runtime" and the places.
-std::string describe_live(const OwnerRecord& record);
+// Returns all live storages of a pool of the domain's, whoever is charged.
+std::vector<StragglerPlace> find_live(const Domain::Impl& domain, const Pool& pool);
+
+// Returns "3 storages (1.5 MiB)".
+std::string describe_total(const std::vector<StragglerPlace>& places);
 
 // Returns one line for each of the five places that hold most bytes of the record's pool: what a
 // refused request tells. [alloc.resource]

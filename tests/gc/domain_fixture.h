@@ -2,7 +2,7 @@
 // A domain with a clock and a log that the test reads. For the tests of gc.
 #pragma once
 
-#include "support/fake_clock.h"
+#include <ebb/gc/manual_clock.h>
 
 #include <ebb/gc/close.h>
 #include <ebb/gc/domain.h>
@@ -52,7 +52,7 @@ class DomainFixture {
     return false;
   }
 
-  FakeClock clock;
+  ManualClock clock;
   std::shared_ptr<Domain> domain;
 
  private:

@@ -38,7 +38,7 @@ class Meeting {
 };
 
 void spin(int rounds) {
-  for (std::atomic<int> n{0}; n < rounds * 20; ++n) {
+  for (std::atomic<int> n{0}; n < rounds * 100; ++n) {
   }
 }
 

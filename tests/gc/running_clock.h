@@ -2,7 +2,7 @@
 // A fake clock that runs by itself while this lives, so that deadlines come quickly.
 #pragma once
 
-#include "support/fake_clock.h"
+#include <ebb/gc/manual_clock.h>
 
 #include <chrono>
 #include <stop_token>
@@ -13,7 +13,7 @@ namespace ebb::test {
 // Runs the clock on, 50 ms at a time.
 class RunningClock {
  public:
-  explicit RunningClock(FakeClock& clock)
+  explicit RunningClock(ManualClock& clock)
       : thread_([&clock](const std::stop_token& stop) {
           while (!stop.stop_requested()) {
             clock.advance(std::chrono::milliseconds(50));

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The progress bar in a file and on a pseudo-terminal, by a clock of its own.
 // One thread.
-#include "support/fake_clock.h"
-
+#include <ebb/gc/manual_clock.h>
 #include <ebb/runtime/progress.h>
 
 #include <doctest/doctest.h>
@@ -104,7 +103,7 @@ std::vector<std::string> screen_of(const std::string& text) {
 
 TEST_CASE("progress: a file gets a line now and then, one at the end, and no control characters") {
   TempFile to;
-  ebb::test::FakeClock clock;
+  ebb::ManualClock clock;
   {
     Progress progress({.label = "train", .total = 100, .out = to.file, .clock = &clock});
     CHECK_FALSE(progress.on_terminal());
@@ -121,7 +120,7 @@ TEST_CASE("progress: a file gets a line now and then, one at the end, and no con
 
 TEST_CASE("progress: finish ends it once, and an early end shows where it stopped") {
   TempFile to;
-  ebb::test::FakeClock clock;
+  ebb::ManualClock clock;
   {
     Progress progress({.label = "epoch 1", .total = 938, .out = to.file, .clock = &clock});
     progress.finish();
@@ -140,7 +139,7 @@ TEST_CASE("progress: finish ends it once, and an early end shows where it stoppe
 
 TEST_CASE("progress: no total, no time, or too many steps still give plain numbers") {
   TempFile to;
-  ebb::test::FakeClock clock;
+  ebb::ManualClock clock;
   SUBCASE("no total") {
     {
       Progress progress({.label = "x", .out = to.file, .clock = &clock});
@@ -184,7 +183,7 @@ TEST_CASE("progress: no total, no time, or too many steps still give plain numbe
 
 TEST_CASE("progress: control characters of labels and notes become spaces") {
   TempFile to;
-  ebb::test::FakeClock clock;
+  ebb::ManualClock clock;
   {
     Progress progress({.label = "a\tb", .total = 2, .out = to.file, .clock = &clock});
     clock.advance(1s);
@@ -195,7 +194,7 @@ TEST_CASE("progress: control characters of labels and notes become spaces") {
 
 TEST_CASE("progress: forever never draws before the end") {
   TempFile to;
-  ebb::test::FakeClock clock;
+  ebb::ManualClock clock;
   {
     Progress progress(
         {.label = "x", .total = 2, .out = to.file, .line_every = ebb::forever, .clock = &clock});
@@ -208,7 +207,7 @@ TEST_CASE("progress: forever never draws before the end") {
 
 TEST_CASE("progress: a terminal gets one line that is drawn over, at most once per redraw time") {
   Terminal terminal(80);
-  ebb::test::FakeClock clock;
+  ebb::ManualClock clock;
   Progress progress({.label = "train", .total = 10, .out = terminal.out, .clock = &clock});
   CHECK(progress.on_terminal());
   clock.advance(1s);
@@ -229,7 +228,7 @@ TEST_CASE("progress: a terminal gets one line that is drawn over, at most once p
 
 TEST_CASE("progress: a shorter line leaves nothing of a longer one on the terminal") {
   Terminal terminal(80);
-  ebb::test::FakeClock clock;
+  ebb::ManualClock clock;
   std::string all;
   {
     Progress progress({.label = "x", .total = 4, .out = terminal.out, .clock = &clock});
@@ -246,7 +245,7 @@ TEST_CASE("progress: a shorter line leaves nothing of a longer one on the termin
 TEST_CASE("progress: a line is cut to the terminal's width, between characters") {
   for (int columns : {1, 20, 67, 68, 69, 70}) {
     Terminal terminal(static_cast<unsigned short>(columns));
-    ebb::test::FakeClock clock;
+    ebb::ManualClock clock;
     Progress progress({.label = "x", .total = 4, .out = terminal.out, .clock = &clock});
     clock.advance(1s);
     progress.step("\u00e4\u00f6\u00fc\u00e4\u00f6\u00fc\u00e4\u00f6\u00fc\u00e4\u00f6\u00fc");

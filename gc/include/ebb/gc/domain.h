@@ -66,6 +66,7 @@ class Domain : public std::enable_shared_from_this<Domain> {
 
   class Impl;
   Impl& impl() noexcept { return *impl_; }
+  const Impl& impl() const noexcept { return *impl_; }
 
  private:
   explicit Domain(DomainOptions options);

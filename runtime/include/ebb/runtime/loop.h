@@ -133,6 +133,8 @@ class Iteration {
   // time: what the destructor and ++ do.
   CloseResult close_briefly() { return open_.close_briefly(); }
 
+  bool is_open() const noexcept { return open_.is_open(); }
+
   // The number of this iteration in its loop, from 0.
   std::uint64_t index() const noexcept { return index_; }
   // Returns whether this is the n-th, 2n-th, ... iteration. n must not be 0.

@@ -10,19 +10,18 @@
 #include <condition_variable>
 #include <mutex>
 
-namespace ebb::test {
+namespace ebb::inline v0 {
 
-class FakeClock final : public ebb::Clock {
+// Give it to RuntimeOptions::clock. Must outlive the runtime.
+class ManualClock final : public Clock {
  public:
-  ebb::TimePoint now() const noexcept override {
-    return ebb::TimePoint(ebb::TimePoint::duration(ticks_.load()));
-  }
-  void advance(ebb::TimePoint::duration by) noexcept { ticks_ += by.count(); }
+  TimePoint now() const noexcept override { return TimePoint(TimePoint::duration(ticks_.load())); }
+  void advance(TimePoint::duration by) noexcept { ticks_ += by.count(); }
 
   // Returns after a real millisecond at the latest, since whoever moves the time cannot notify
   // changed, and what the caller waits for may have come meanwhile.
   void wait_until(std::condition_variable& changed, std::unique_lock<std::mutex>& lock,
-                  ebb::TimePoint until) override {
+                  TimePoint until) override {
     ++waits_;
     if (now() < until) {
       changed.wait_for(lock, std::chrono::milliseconds(1));
@@ -33,8 +32,8 @@ class FakeClock final : public ebb::Clock {
 
  private:
   // Not 0: a time point of 0 is what an uninitialised one would hold.
-  std::atomic<ebb::TimePoint::rep> ticks_{ebb::TimePoint::duration(std::chrono::hours(1)).count()};
+  std::atomic<TimePoint::rep> ticks_{TimePoint::duration(std::chrono::hours(1)).count()};
   std::atomic<unsigned> waits_{0};
 };
 
-}  // namespace ebb::test
+}  // namespace ebb::inline v0
