@@ -49,7 +49,8 @@ OpenOwner::OpenOwner(CloseSeries& series, std::uint64_t iteration, Place place)
   }
   thread_ = detail::this_thread_number();
   generation_ = record_->open(thread_, iteration);
-  detail::enter_owner(saved_, Owner(*record_, generation_, saved_.owner.stream()));
+  enclosing_ = Owner::current_or_none();
+  detail::enter_owner(saved_, owner());
 }
 
 OpenOwner::~OpenOwner() {
@@ -70,8 +71,8 @@ OpenOwner::~OpenOwner() {
 }
 
 Owner OpenOwner::parent() const noexcept {
-  const bool enclosed = saved_.owner.is_open() && saved_.owner.domain() == record_->domain;
-  return enclosed ? saved_.owner : record_->domain->long_lived();
+  const bool enclosed = enclosing_.is_open() && enclosing_.domain() == record_->domain;
+  return enclosed ? enclosing_ : record_->domain->long_lived();
 }
 
 CloseResult OpenOwner::close() {

@@ -104,7 +104,9 @@ void HeapLease::take(const OwnerRecord& record) {
   }
   Heap& taken = record.pool->acquire();
   heap_ = &taken;
-  if (thread_ended || (this_slot.heap != nullptr && this_slot.heap_inherited)) {
+  // A thread with a fallback owner is a pool's, and nobody tells when it has gone idle.
+  const bool inherited = this_slot.heap != nullptr && this_slot.heap_inherited;
+  if (thread_ended || inherited || (!this_slot.owner && fallback_owner())) {
     temporary_ = true;
     return;
   }

@@ -137,7 +137,7 @@ class Charge {
 }
 
 void note_unowned(const OwnerRecord& record) noexcept {
-  if (!slot().owner) {
+  if (!Owner::current_or_none()) {
     record.domain->impl().storages_unowned.fetch_add(1, std::memory_order_relaxed);
   }
 }
