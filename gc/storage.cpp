@@ -82,8 +82,6 @@ class Charge {
     }
     if (!record_->charge(owner.generation(), bytes_, thread_)) {
       charge_runtime(function);
-    } else if (slot().late) [[unlikely]] {
-      note_late(*record_->domain);
     }
   }
   Charge(const Charge&) = delete;

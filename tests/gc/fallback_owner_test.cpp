@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Owners of threads that have none: entered, left, ended and nested in any order. [gc.owner]
 #include "domain_fixture.h"
+#include "racing.h"
 
 #include <ebb/gc/fallback_owner.h>
 
@@ -147,6 +148,40 @@ TEST_CASE("fallback owner: a thread keeps no heap for it") {
     });
   });
   CHECK(loops.f.domain->memory().heaps == 1);
+}
+
+TEST_CASE("fallback owner: its end races with threads that enter and charge") {
+  DomainFixture f;
+  CloseSeries series(f.domain, {.deadline = forever});
+  std::optional<OpenOwner> it;
+  std::optional<FallbackOwner> fallback;
+  int charged = 0;
+  ebb::test::race(
+      [&](int i) {
+        it.emplace(series, static_cast<std::uint64_t>(i), Place::here());
+        fallback.emplace(it->owner(), "test");
+      },
+      [&](int i) {
+        for (int k = i % 8; k > 0;
+             --k) {  // else the other thread, which is longer about it, is last
+          std::this_thread::yield();
+        }
+        fallback->end();
+      },
+      [&](int) {
+        fallback->enter();
+        if (const Owner owner = Owner::current_or_none()) {
+          CHECK(owner == it->owner());
+          CHECK(DomainFixture::make(64_B).owner_record() == owner.record());
+          ++charged;
+        }
+      },
+      [&](int) { CHECK(it->close().clean()); });
+  fallback.reset();
+  it.reset();
+  CHECK(f.domain->stats().storages_late == 0);
+  CHECK(f.domain->stats().storages_unowned == 0);
+  MESSAGE("charged before the end in ", charged, " of ", ebb::test::rounds(), " rounds");
 }
 
 TEST_CASE("fallback owner: an empty owner is refused in the caller's name") {

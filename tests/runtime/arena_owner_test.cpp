@@ -3,6 +3,7 @@
 // left on a worker. ThreadSanitizer cannot see into TBB, so its runs leave these out. [gc.owner]
 #include "arena_tagging.h"
 #include "support/executor_choice.h"
+#include "tagging.h"
 
 #include <ebb/gc/fallback_owner.h>
 #include <ebb/runtime/parallel.h>
@@ -218,6 +219,53 @@ TEST_CASE("arena owner: raw loops within tasks of ebb's, and tasks of ebb's with
   }
   CHECK(tally.wrong() == 0);
   CHECK(rt.stats().storages_unowned == 0);
+}
+
+TEST_CASE("carry: raw loops within tasks of ebb's, and tasks of ebb's within raw loops") {
+  if (is_left_out()) {
+    return;
+  }
+  Runtime rt(silent_on_tbb());
+  Loop loop(rt);
+  Tally tally;
+  for (int i = 0; i < repeats; ++i) {
+    Iteration it(loop);
+    parallel_for(rt.step_executor(), 8, 1, [&](std::int64_t, std::int64_t) {
+      tbb::parallel_for(0, 8, carry([&](int) { tally.make(rt, it); }));
+    });
+    tbb::parallel_for(0, 8, carry([&](int) {
+                        parallel_for(rt.step_executor(), 8, 1,
+                                     [&](std::int64_t, std::int64_t) { tally.make(rt, it); });
+                      }));
+  }
+  CHECK(tally.wrong() == 0);
+  CHECK(rt.stats().storages_unowned == 0);
+}
+
+TEST_CASE("arena owner: a loader's tasks in the same arena stay the loader's") {
+  if (is_left_out()) {
+    return;
+  }
+  constexpr int loader_tasks = 200;
+  SharedArena shared;
+  Tally tally;
+  std::atomic<int> mistagged{0};
+  for (int i = 0; i < repeats; ++i) {
+    std::atomic<int> done{0};
+    std::deque<LoaderTask> tasks;
+    Iteration it(shared.loop);
+    const ArenaOwner with(shared.arena, it);
+    for (int k = 0; k < loader_tasks; ++k) {
+      const OwnerScope scope(shared.loader);
+      shared.executor->submit(tasks.emplace_back(shared.loader, mistagged, done));
+    }
+    while (done < loader_tasks) {
+      shared.arena.execute(
+          [&] { tbb::parallel_for(0, 16, [&](int) { tally.make(shared.rt, it); }); });
+    }
+  }
+  CHECK(mistagged == 0);
+  CHECK(tally.wrong() == 0);
 }
 
 TEST_CASE("arena owner: what workers make goes back, and they keep no heap") {

@@ -15,8 +15,8 @@ namespace ebb::inline v0 {
 // first, and none of them can disturb it. Of several, the one entered last that has not ended
 // counts.
 //
-// enter and leave: any thread, many at once. end, and the destructor, which ends it: one thread,
-// while no enter is under way, once what shall be charged is made.
+// Any thread, many at once; but the destructor, which ends it too, while no other call is under
+// way. End it once what shall be charged to the owner is made: before the owner's iteration closes.
 class FallbackOwner {
  public:
   // Throws std::invalid_argument, which names function, when owner is empty.
