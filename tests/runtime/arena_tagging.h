@@ -43,7 +43,7 @@ class Tally {
   std::atomic<int> wrong_{0};
 };
 
-// A raw loop whose first two bodies meet, so that a worker takes part: waits a second at most.
+// A raw loop whose first two bodies meet, so that a worker takes part: waits 100 ms at most.
 template <class Body>
 void loop_with_worker(const Body& body) {
   std::atomic<int> inside{0};
@@ -51,7 +51,7 @@ void loop_with_worker(const Body& body) {
       tbb::blocked_range<int>(0, 16, 1),
       [&](const tbb::blocked_range<int>& part) {
         ++inside;
-        const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(1);
+        const auto limit = std::chrono::steady_clock::now() + std::chrono::milliseconds(100);
         while (inside < 2 && std::chrono::steady_clock::now() < limit) {
           std::this_thread::yield();
         }
