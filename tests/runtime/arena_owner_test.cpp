@@ -3,6 +3,7 @@
 // left on a worker. ThreadSanitizer cannot see into TBB, so its runs leave these out. [gc.owner]
 #include "arena_tagging.h"
 #include "support/executor_choice.h"
+#include "support/sanitized.h"
 #include "tagging.h"
 
 #include <ebb/gc/fallback_owner.h>
@@ -17,6 +18,14 @@
 #include <stdexcept>
 #include <thread>
 #include <vector>
+
+#ifdef EBB_TEST_SANITIZED
+// TBB keeps its record of a thread's last observer until the thread meets another one or leaves the
+// arena: the last ones are still there when the process ends.
+extern "C" const char* __lsan_default_suppressions() {
+  return "leak:tbb::detail::r1::observe\n";
+}
+#endif
 
 using namespace ebb;
 using namespace ebb::test;
