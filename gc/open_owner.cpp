@@ -33,7 +33,8 @@ OpenOwner::OpenOwner(CloseSeries& series, std::uint64_t iteration, Place place)
   record_->has_immigrants.store(false, std::memory_order_relaxed);
   watch_known_places();
   generation_ = record_->open(thread_, iteration);
-  detail::enter_owner(saved_, Owner(*record_, generation_, saved_.owner.stream()));
+  enclosing_ = Owner::current_or_none();
+  detail::enter_owner(saved_, owner());
 }
 
 OpenOwner::~OpenOwner() {
@@ -54,8 +55,8 @@ OpenOwner::~OpenOwner() {
 }
 
 Owner OpenOwner::parent() const noexcept {
-  const bool enclosed = saved_.owner.is_open() && saved_.owner.domain() == record_->domain;
-  return enclosed ? saved_.owner : record_->domain->long_lived();
+  const bool enclosed = enclosing_.is_open() && enclosing_.domain() == record_->domain;
+  return enclosed ? enclosing_ : record_->domain->long_lived();
 }
 
 // Tracing is a help only: without memory for it the iteration goes on untraced.

@@ -12,7 +12,7 @@
 namespace ebb::inline v0 {
 
 Owner Owner::current(const char* function) {
-  const Owner owner = detail::slot().owner;
+  const Owner owner = current_or_none();
   if (!owner) {
     throw std::invalid_argument(
         "[" + std::string(function) +
@@ -23,7 +23,8 @@ Owner Owner::current(const char* function) {
 }
 
 Owner Owner::current_or_none() noexcept {
-  return detail::slot().owner;
+  const Owner owner = detail::slot().owner;
+  return owner ? owner : detail::fallback_owner();
 }
 
 bool Owner::is_open() const noexcept {

@@ -48,7 +48,6 @@ std::uint64_t ask_thread_number() noexcept {
 void enter_owner(Slot& saved, Owner owner) noexcept {
   saved = this_slot;
   this_slot.owner = owner;
-  this_slot.late = false;
   if (this_slot.heap != nullptr) {
     this_slot.heap_inherited = true;
     if (owner && owner.record()->pool_number != this_slot.heap_pool) {
@@ -82,8 +81,8 @@ void drop_stale_owner() noexcept {
     return;
   }
   if (this_slot.scopes > 0) {
-    this_slot.owner = record->domain->long_lived();
-    this_slot.late = true;
+    // Of no generation, so that each charge to it is found late: in tasks that inherit it, too.
+    this_slot.owner = {*record->domain->impl().long_lived, 0, this_slot.owner.stream()};
     return;
   }
   this_slot.owner = Owner{};
@@ -104,7 +103,9 @@ void HeapLease::take(const OwnerRecord& record) {
   }
   Heap& taken = record.pool->acquire();
   heap_ = &taken;
-  if (thread_ended || (this_slot.heap != nullptr && this_slot.heap_inherited)) {
+  // A thread with a fallback owner is a pool's, and nobody tells when it has gone idle.
+  const bool inherited = this_slot.heap != nullptr && this_slot.heap_inherited;
+  if (thread_ended || inherited || (!this_slot.owner && fallback_owner())) {
     temporary_ = true;
     return;
   }

@@ -30,6 +30,9 @@ inline std::uint64_t this_thread_number() noexcept {
   return known != 0 ? known : ask_thread_number();
 }
 
+// Returns the owner that a FallbackOwner gives this thread, or none: for where the slot has none.
+Owner fallback_owner() noexcept;
+
 // Makes owner the current one and puts what was there into saved; the way back restores it. A heap
 // that was taken in between stays in the slot (keep_heap, when there was none before) or is parked.
 void enter_owner(Slot& saved, Owner owner) noexcept;

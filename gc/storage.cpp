@@ -75,8 +75,6 @@ class Charge {
     }
     if (!record_->charge(owner.generation(), bytes_, thread_)) {
       charge_runtime(function);
-    } else if (slot().late) [[unlikely]] {
-      note_late(*record_->domain);
     }
   }
   Charge(const Charge&) = delete;
@@ -137,7 +135,7 @@ auto ask_twice(const OwnerRecord& record, Ask ask) noexcept {
 }
 
 void note_unowned(const OwnerRecord& record) noexcept {
-  if (!slot().owner) {
+  if (!slot().owner && !fallback_owner()) [[unlikely]] {
     record.domain->impl().storages_unowned.fetch_add(1, std::memory_order_relaxed);
   }
 }

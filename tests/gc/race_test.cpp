@@ -2,66 +2,26 @@
 // Races around the deadline: releases, adoptions and transfers at the same moment. Run under
 // ThreadSanitizer too. [gc.count]
 #include "domain_fixture.h"
+#include "racing.h"
 
 #include <ebb/gc/error.h>
 
 #include <doctest/doctest.h>
 
 #include <atomic>
-#include <cstdlib>
 #include <optional>
 #include <thread>
 
 using namespace ebb;
 using namespace ebb::literals;
 using ebb::test::DomainFixture;
+using ebb::test::race;
 
 namespace {
 
-int rounds() {
-  const char* const text = std::getenv("EBB_STRESS");
-  return text != nullptr ? std::atoi(text) : 2000;
-}
-
-// Two threads that meet before each round.
-class Meeting {
- public:
-  void meet() {
-    const int target = (arrived_.fetch_add(1) / 2 + 1) * 2;
-    while (arrived_.load() < target) {
-      std::this_thread::yield();
-    }
-  }
-
- private:
-  std::atomic<int> arrived_{0};
-};
-
+// Takes longer in some rounds than in others, so that either thread comes first.
 void spin(int rounds) {
   for (std::atomic<int> n{0}; n < rounds * 100; ++n) {
-  }
-}
-
-// Runs here on this thread and there on another at the same moment, many times over. before sets a
-// round up, and after looks at what came of it; both run on this thread, alone.
-template <class Before, class Here, class There, class After>
-void race(Before before, Here here, There there, After after) {
-  const int count = rounds();
-  Meeting start;
-  Meeting end;
-  const std::jthread other([&] {
-    for (int i = 0; i < count; ++i) {
-      start.meet();
-      there(i);
-      end.meet();
-    }
-  });
-  for (int i = 0; i < count; ++i) {
-    before(i);
-    start.meet();
-    here(i);
-    end.meet();
-    after(i);
   }
 }
 

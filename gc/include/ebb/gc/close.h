@@ -110,7 +110,7 @@ class OpenOwner {
   CloseResult close_briefly();
   bool is_open() const noexcept { return open_; }
 
-  Owner owner() const noexcept { return {*record_, generation_, saved_.owner.stream()}; }
+  Owner owner() const noexcept { return {*record_, generation_, enclosing_.stream()}; }
   // The owner that encloses this iteration: its parent, or the runtime.
   Owner parent() const noexcept;
 
@@ -134,6 +134,7 @@ class OpenOwner {
   std::uint64_t iteration_;
   std::uint64_t thread_ = 0;
   Place place_;
+  Owner enclosing_;  // when it was opened: its parent, if it belongs to the same domain
   detail::Slot saved_;
   bool open_ = true;
 };

@@ -63,7 +63,6 @@ struct Slot {
   Heap* heap = nullptr;         // owned by this thread, from the pool numbered heap_pool
   std::uint64_t heap_pool = 0;  // numbers of pools are never reused
   bool heap_inherited = false;  // the heap is an enclosing scope's: not ours to park
-  bool late = false;            // the owner stands in for one that had closed
   bool defer_releases = false;  // last references only enqueue, see DeferReleases
   std::uint32_t scopes = 0;     // OwnerScopes around what runs now
   const char* phase = nullptr;

@@ -198,6 +198,12 @@ class WeakStorage {
 
   // Returns a strong reference while one lives somewhere, else an empty one. No resurrection.
   Storage lock() const noexcept;
+  // Returns whether lock() gives an empty one, from now on for ever. Its finalizers may not have
+  // run to their end yet.
+  bool expired() const noexcept {
+    return head_ == nullptr ||
+           detail::StorageHead::strong_in(head_->counts.load(std::memory_order_relaxed)) == 0;
+  }
 
  private:
   void retain() noexcept {
