@@ -49,15 +49,20 @@ TEST_CASE("idx: whatever is done to a file, it is refused by name or it is whole
   const auto y = folder.write("y", ebb::test::labels(9));
   const std::string plain = ebb::test::images(9);
   const std::string packed = gzip(plain);
+  const std::size_t header_bytes = ebb::test::idx_header({9, 2, 3}).size();
   long refused = 0;
   for (long round = 0; round < rounds; ++round) {
-    const std::string bytes =
-        random.below(2) == 0 ? damaged(plain, random) : damaged(packed, random);
+    const bool from_plain = random.below(2) == 0;
+    const std::string bytes = damaged(from_plain ? plain : packed, random);
     const auto x = folder.write("x", random.below(4) == 0 ? gzip(bytes) : bytes);
     try {
       const ebb::AnyDataset data = ebb::open_idx(x, y);
       REQUIRE(data.size() == 9);
-      REQUIRE(data.schema().fields[0].sample_shape.elements() == 6);
+      // A cut may fit a size that has changed too, and the file is whole again with smaller images.
+      // Of a packed file nothing can have changed: its checksum would tell.
+      const std::size_t whole_bytes = from_plain ? bytes.size() : plain.size();
+      const std::int64_t elements = data.schema().fields[0].sample_shape.elements();
+      REQUIRE(header_bytes + 9 * static_cast<std::size_t>(elements) == whole_bytes);
     } catch (const ebb::LoadError& error) {
       ++refused;
       CAPTURE(error.what());

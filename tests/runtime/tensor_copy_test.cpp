@@ -139,7 +139,7 @@ TEST_CASE_FIXTURE(Fixture, "copy: any layout and dtype to any other, as the plai
   INFO("EBB_TEST_SEED=" << seed);
   MESSAGE("EBB_TEST_SEED=" << seed);
   Generator generator(seed);
-  const std::uint64_t rounds = std::max<std::uint64_t>(number_from("EBB_STRESS", 1000), 100);
+  const std::uint64_t rounds = std::max<std::uint64_t>(number_from("EBB_STRESS", 10000) / 10, 100);
   for (std::uint64_t round = 0; round < rounds; ++round) {
     const Shape shape = generator.shape(5);
     const Tensor from = generator.strided(owner, shape, generator.dtype());
