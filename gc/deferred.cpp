@@ -56,10 +56,7 @@ Cell* DeferredReleases::take(const OwnerRecord* record) noexcept {
   return taken;
 }
 
-bool DeferredReleases::run(const OwnerRecord* record) noexcept {
-  if (is_empty_.load(std::memory_order_relaxed)) {
-    return false;
-  }
+bool DeferredReleases::run_some(const OwnerRecord* record) noexcept {
   Cell* next = take(record);
   const bool any = next != nullptr;
   while (Cell* const cell = next) {

@@ -25,13 +25,16 @@ class DeferredReleases {
   // Releases on this thread what is charged to record or to no iteration, or everything when record
   // is null. Returns whether there was any. What others are just releasing may not be done when
   // this returns.
-  bool run(const OwnerRecord* record) noexcept;
+  bool run(const OwnerRecord* record) noexcept {
+    return !is_empty_.load(std::memory_order_relaxed) && run_some(record);
+  }
   // Returns how many were ever pushed: a close that is about to sleep looks whether more came.
   std::uint64_t pushed() const noexcept { return pushed_.load(std::memory_order_seq_cst); }
   // From now on nothing is deferred; releases what is here.
   void close() noexcept;
 
  private:
+  bool run_some(const OwnerRecord* record) noexcept;
   // Unlinks what fits, and returns the first of it.
   Cell* take(const OwnerRecord* record) noexcept;
 

@@ -33,7 +33,8 @@ OpenOwner::OpenOwner(CloseSeries& series, std::uint64_t iteration, Place place)
   record_->has_immigrants.store(false, std::memory_order_relaxed);
   watch_known_places();
   generation_ = record_->open(thread_, iteration);
-  enclosing_ = Owner::current_or_none();
+  const Owner current = detail::slot().owner;
+  enclosing_ = current ? current : detail::fallback_owner();
   detail::enter_owner(saved_, owner());
 }
 

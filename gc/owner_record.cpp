@@ -108,8 +108,11 @@ std::uint64_t OwnerRecord::open(std::uint64_t thread, std::uint64_t new_iteratio
   sequence = 0;
   remote_sequence.store(0, std::memory_order_relaxed);
   opener.store(thread, std::memory_order_relaxed);
-  // Release: whoever sees the odd generation sees the fields above.
-  return generation.fetch_add(1, std::memory_order_release) + 1;
+  // Nobody else writes it while the record is closed. Release: whoever sees the odd generation sees
+  // the fields above.
+  const std::uint64_t opened = generation.load(std::memory_order_relaxed) + 1;
+  generation.store(opened, std::memory_order_release);
+  return opened;
 }
 
 void OwnerRecord::keep_domain_for_opener() noexcept {
