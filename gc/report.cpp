@@ -144,7 +144,7 @@ std::string StragglerReport::text() const {
     out += count == 1 ? "; the runtime owns it now" : "; the runtime owns them now";
   }
   if (revoked_count > 0) {
-    out += "; " + std::to_string(revoked_count) + " of them revoked, which gave " +
+    out += "; " + std::to_string(revoked_count) + " revoked, which gave " +
            to_string(revoked_bytes) + " back";
   }
   detail::append_jobs(out, jobs_started);

@@ -132,13 +132,14 @@ void find_earlier(const OwnerRecord& record, std::vector<StragglerPlace>& places
   Domain::Impl& domain = record.domain->impl();
   const std::lock_guard lock(domain.replace_mutex);
   for_each_owned(*domain.long_lived, [&](const StorageCell& cell) {
-    if (cell.adopted.load(std::memory_order_relaxed) == 0) {
+    const std::int64_t counted = cell.adopted.load(std::memory_order_relaxed);
+    if (counted == 0) {
       return;
     }
     for (StragglerPlace& p : places) {
       if (p.place.is_same_as(cell.birth.place)) {
         ++p.earlier_count;
-        p.earlier_bytes += cell.bytes;
+        p.earlier_bytes += Bytes{static_cast<std::size_t>(counted - 1)};
         p.age = std::max(p.age, record.iteration - std::min(record.iteration, cell.iteration));
       }
     }

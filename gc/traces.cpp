@@ -40,8 +40,21 @@ std::string readable(std::string_view line) {
          ")";
 }
 
-bool is_own(const std::string& frame) {
-  return frame.rfind("ebb::", 0) == 0;
+bool has_name(const std::string& frame) {
+  return frame.find(" (") != std::string::npos;
+}
+
+// Leaves out the frames of ebb's own at the inner end, some of which may have no name.
+void drop_own(std::vector<std::string>& frames) {
+  std::size_t own = 0;
+  for (std::size_t i = 0; i < frames.size(); ++i) {
+    if (frames[i].rfind("ebb::", 0) == 0) {
+      own = i + 1;
+    } else if (has_name(frames[i])) {
+      break;
+    }
+  }
+  frames.erase(frames.begin(), frames.begin() + static_cast<std::ptrdiff_t>(own));
 }
 
 }  // namespace
@@ -73,9 +86,12 @@ std::vector<std::string> Traces::describe(std::uint64_t number) const {
   const std::unique_ptr<char*, Free> lines(::backtrace_symbols(trace->frames.data(), trace->depth));
   for (int i = 0; lines != nullptr && i < trace->depth; ++i) {
     frames.push_back(readable(lines.get()[i]));
+    if (frames.back().rfind("main (", 0) == 0) {
+      break;  // what starts the program says nothing
+    }
   }
-  const auto first = std::find_if_not(frames.begin(), frames.end(), is_own);
-  return first == frames.end() ? frames : std::vector<std::string>(first, frames.end());
+  drop_own(frames);
+  return frames;
 }
 
 }  // namespace ebb::inline v0::detail

@@ -127,7 +127,7 @@ TEST_CASE("revoke: what cannot be revoked is adopted: strings, foreign memory, w
   CHECK(static_cast<const char*>(held.storage().data())[5] == 1);
   CHECK(result.report->action == CloseAction::revoked);
   CHECK(result.report->revoked_count == 1);
-  CHECK(result.report->text().find("1 of them revoked") != std::string::npos);
+  CHECK(result.report->text().find("; 1 revoked, which gave ") != std::string::npos);
   CHECK(result.report->text().find("held by a test") != std::string::npos);
   CHECK_THROWS_AS(StorageHolder(plain, "late", "to_dlpack"), RevokedError);
 }
