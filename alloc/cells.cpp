@@ -3,6 +3,7 @@
 #include "cells.h"
 
 #include <new>
+#include <span>
 
 namespace ebb::inline v0::detail {
 
@@ -11,40 +12,69 @@ Cell* CellStore::cell_at(const Chunk* chunk, std::size_t number) noexcept {
   return reinterpret_cast<Cell*>(base + (number + 1) * cell_bytes.count());
 }
 
-Cell* CellStore::make() noexcept {
-  Chunk* chunk = chunks_.load(std::memory_order_relaxed);
-  if (chunk == nullptr || chunk->made.load(std::memory_order_relaxed) == chunk->fits) {
-    const Range range = meta_.add_aligned();
+CellStore::Entry* CellStore::make_entry() noexcept {
+  Directory* directory = directories_.load(std::memory_order_relaxed);
+  if (directory == nullptr ||
+      directory->used.load(std::memory_order_relaxed) == Directory::entries_max) {
+    const Range range = meta_.add(sizeof(Directory));
     if (!range) {
       return nullptr;
     }
-    const std::size_t fits = range.bytes.count() / cell_bytes.count() - 1;
-    chunk = new (range.begin) Chunk{chunk, fits};
-    // Pairs with the acquire in for_each: the chunk's header is written.
-    chunks_.store(chunk, std::memory_order_release);
+    directory = new (range.begin) Directory{directory, 0, {}};
+    // Pairs with the acquire in for_each: the directory is written.
+    directories_.store(directory, std::memory_order_release);
   }
-  const std::size_t number = chunk->made.load(std::memory_order_relaxed);
-  Cell* cell = cell_at(chunk, number);
+  return &directory->entries[directory->used.load(std::memory_order_relaxed)];
+}
+
+CellStore::Chunk* CellStore::make_chunk() noexcept {
+  Entry* const entry = make_entry();
+  const Range range = entry != nullptr ? meta_.add_aligned() : Range{};
+  if (!range) {
+    return nullptr;
+  }
+  const std::size_t fits = range.bytes.count() / cell_bytes.count() - 1;
+  entry->chunk = new (range.begin) Chunk{entry, fits};
+  Directory& directory = *directories_.load(std::memory_order_relaxed);
+  // Pairs with the acquire in for_each: the entry and the chunk's header are written.
+  directory.used.store(directory.used.load(std::memory_order_relaxed) + 1,
+                       std::memory_order_release);
+  return entry->chunk;
+}
+
+Cell* CellStore::make() noexcept {
+  if (newest_ == nullptr || newest_->made.load(std::memory_order_relaxed) == newest_->fits) {
+    Chunk* const chunk = make_chunk();
+    if (chunk == nullptr) {
+      return nullptr;
+    }
+    newest_ = chunk;
+  }
+  const std::size_t number = newest_->made.load(std::memory_order_relaxed);
+  Cell* cell = cell_at(newest_, number);
   if (construct_ != nullptr) {
     construct_(cell);
   } else {
     new (cell) Cell;
   }
   // Pairs with the acquire in for_each: the cell is constructed.
-  chunk->made.store(number + 1, std::memory_order_release);
+  newest_->made.store(number + 1, std::memory_order_release);
   return cell;
 }
 
 void CellStore::for_each(std::uint64_t since, void (*visit)(void* context, Cell* cell),
                          void* context) const {
-  for (const Chunk* chunk = chunks_.load(std::memory_order_acquire); chunk != nullptr;
-       chunk = chunk->next) {
-    if (chunk->taken_in.load(std::memory_order_relaxed) < since) {
-      continue;
-    }
-    const std::size_t made = chunk->made.load(std::memory_order_acquire);
-    for (std::size_t number = 0; number < made; ++number) {
-      visit(context, cell_at(chunk, number));
+  for (const Directory* directory = directories_.load(std::memory_order_acquire);
+       directory != nullptr; directory = directory->next) {
+    const std::size_t used = directory->used.load(std::memory_order_acquire);
+    for (const Entry& entry : std::span(directory->entries, used)) {
+      if (entry.taken_in.load(std::memory_order_relaxed) < since) {
+        continue;
+      }
+      const std::size_t made = entry.chunk->made.load(std::memory_order_acquire);
+      for (std::size_t number = 0; number < made; ++number) {
+        visit(context, cell_at(entry.chunk, number));
+      }
     }
   }
 }

@@ -32,8 +32,8 @@ class CellStore {
     }
     ++live_;
     // The owner alone writes it, and epochs only grow.
-    chunk_of(cell).taken_in.store(epoch_.load(std::memory_order_relaxed),
-                                  std::memory_order_relaxed);
+    chunk_of(cell).entry->taken_in.store(epoch_.load(std::memory_order_relaxed),
+                                         std::memory_order_relaxed);
     return cell;
   }
   void give(Cell* cell) noexcept {
@@ -50,14 +50,28 @@ class CellStore {
   void for_each(std::uint64_t since, void (*visit)(void* context, Cell* cell), void* context) const;
 
  private:
-  // Occupies a chunk's first cell. made counts the cells behind it that are constructed; taken_in
-  // is the last epoch in which one was taken.
+  struct Chunk;
+  // What a walk reads of each chunk, side by side: taken_in is the last epoch in which one of its
+  // cells was taken. Relaxed: who hands a cell's contents to another thread hands this on before.
+  struct Entry {
+    std::atomic<std::uint64_t> taken_in{0};
+    Chunk* chunk = nullptr;
+  };
+  // A page of entries. used counts those that are filled.
+  struct Directory {
+    static constexpr std::size_t entries_max = 250;
+
+    Directory* next;
+    std::atomic<std::size_t> used{0};
+    Entry entries[entries_max];
+  };
+  static_assert(sizeof(Directory) + MetaChunks::header_bytes <= 4096);
+
+  // Occupies a chunk's first cell. made counts the cells behind it that are constructed.
   struct Chunk {
-    Chunk* next;
+    Entry* entry;
     std::size_t fits;
     std::atomic<std::size_t> made{0};
-    // Relaxed: who hands a cell's contents to another thread hands this on before.
-    std::atomic<std::uint64_t> taken_in{0};
   };
   static_assert(sizeof(Chunk) <= cell_bytes.count());
 
@@ -70,11 +84,14 @@ class CellStore {
 
   static Cell* cell_at(const Chunk* chunk, std::size_t number) noexcept;
   Cell* make() noexcept;
+  Chunk* make_chunk() noexcept;
+  Entry* make_entry() noexcept;
 
   MetaChunks& meta_;
   void (*construct_)(void* cell) noexcept;
   const std::atomic<std::uint64_t>& epoch_;
-  std::atomic<Chunk*> chunks_{nullptr};  // only ever grows, at the front
+  std::atomic<Directory*> directories_{nullptr};  // only ever grows, at the front
+  Chunk* newest_ = nullptr;                       // where cells are made
   Cell* free_ = nullptr;
   std::size_t live_ = 0;
 };

@@ -13,6 +13,8 @@
 
 #include <array>
 #include <atomic>
+#include <string>
+#include <vector>
 
 namespace {
 
@@ -42,12 +44,30 @@ void measure_charge(const Effort& effort, Figures& figures) {
   figures["tag_ns"] = figures["storage_ns"] - figures["block_ns"];
 }
 
+// A guard whose iteration leaves a tensor behind that the next one drops, as gradients are; beside
+// live long-lived storages.
+double straggling_guard_ns(ebb::Runtime& rt, int live, const Effort& effort) {
+  std::vector<ebb::Tensor> replay_buffer;
+  for (int i = 0; i < live; ++i) {
+    replay_buffer.push_back(ebb::empty(rt, {16}));
+  }
+  ebb::Loop loop(rt);
+  ebb::Tensor gradient;
+  return nanoseconds_per_call(effort.calls(calls / 4), [&](int) {
+    ebb::Iteration it(loop);
+    gradient = ebb::empty({16});
+  });
+}
+
 Figures measure_guard(const Effort& effort) {
   Figures figures;
   ebb::Runtime rt;
   ebb::Loop loop(rt);
   figures["guard_ns"] = guard_ns(loop, effort);
   measure_charge(effort, figures);
+  for (const int live : {0, 1'000, 100'000}) {
+    figures["straggling_guard_ns/" + std::to_string(live)] = straggling_guard_ns(rt, live, effort);
+  }
   const ebb::bench::BusyLoop other(rt);
   figures["close_other_loop_busy_ns"] = guard_ns(loop, effort);
   figures["close_other_loop_busy_more_ns"] =
@@ -118,6 +138,7 @@ void add_entries(nlohmann::json& result) {
   result["method"] = {
       {"window", "times are cut into windows, of which the lower quartile counts"},
       {"tag_ns", "storage of 1 KiB made and dropped in an iteration, less the bare heap's block"},
+      {"straggling_guard_ns", "a guard and a tensor that outlives it, by long-lived tensors alive"},
       {"rss_drift_bytes", "the most of ten samples, less what was resident after the warm-up"},
       {"mlp",
        "784-512-512-10, batch 64, SGD with momentum; guarded over unguarded, the median of "
