@@ -67,6 +67,9 @@ CloseSeries::CloseSeries(std::shared_ptr<Domain> domain, CloseOptions options)
     : impl_(std::make_unique<Impl>(std::move(domain), std::move(options))) {}
 
 CloseSeries::~CloseSeries() {
+  if (impl_->domain->in_child()) {
+    return;
+  }
   if (OwnerRecord* const spare = impl_->spare.exchange(nullptr, std::memory_order_acquire)) {
     impl_->domain->impl().give_record(*spare);
   }
@@ -88,6 +91,9 @@ Domain& CloseSeries::domain() const noexcept {
 }
 
 void CloseSeries::store(std::exception_ptr error) noexcept {
+  if (impl_->domain->in_child()) {
+    return;
+  }
   std::exception_ptr lost;
   {
     const std::lock_guard lock(impl_->mutex);
@@ -103,6 +109,7 @@ void CloseSeries::store(std::exception_ptr error) noexcept {
 }
 
 void CloseSeries::rethrow_stored() {
+  impl_.mark().require_own_process("Loop::finish");
   if (!impl_->has_stored.load(std::memory_order_relaxed)) {
     return;
   }

@@ -58,8 +58,11 @@ class SlowNotice {
   TimePoint next_;
 };
 
-bool help_with_a_task(const CloseOptions& options) noexcept {
-  return options.help != nullptr && options.help(options.help_context);
+// Not once the runtime has ended, and its executors with it.
+bool help_with_a_task(const CloseSeries::Impl& series) noexcept {
+  const CloseOptions& options = series.options;
+  return options.help != nullptr && !series.domain->has_ended() &&
+         options.help(options.help_context);
 }
 
 }  // namespace
@@ -79,7 +82,7 @@ Milliseconds wait_for_stragglers(CloseSeries::Impl& series, OwnerRecord& record)
       break;
     }
     if (live != scanned_live) {
-      places = find_stragglers(*record.pool, record);
+      places = find_stragglers(record);
       scanned_live = live;
     }
     if (!jobs && !places.empty() && series.all_known(places)) {
@@ -90,7 +93,7 @@ Milliseconds wait_for_stragglers(CloseSeries::Impl& series, OwnerRecord& record)
       break;
     }
     notice.say_if_due(now, places);
-    if (jobs && help_with_a_task(series.options)) {
+    if (jobs && help_with_a_task(series)) {
       continue;
     }
     std::unique_lock lock(record.mutex);

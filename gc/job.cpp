@@ -3,6 +3,7 @@
 #include "log_safely.h"
 #include "owner_record.h"
 
+#include <ebb/alloc/fork.h>
 #include <ebb/gc/domain.h>
 #include <ebb/gc/job.h>
 
@@ -11,9 +12,12 @@
 namespace ebb::inline v0 {
 
 Job::Job(Owner owner) noexcept : owner_(owner) {
-  if (owner_ && owner_.kind() != OwnerKind::runtime) {
-    // Held until the count is down again: the last one of an iteration may end the runtime.
-    domain_ = owner_.domain()->weak_from_this().lock();
+  if (!owner_) {
+    return;
+  }
+  // Held while the owner is used: the last one of an iteration may end the runtime.
+  domain_ = owner_.domain()->weak_from_this().lock();
+  if (owner_.kind() != OwnerKind::runtime && !owner_.domain()->in_child()) {
     counted_ = owner_.record()->add_job(owner_.generation());
   }
 }
@@ -29,13 +33,21 @@ Job& Job::operator=(Job&& other) noexcept {
 }
 
 void Job::finish() noexcept {
-  if (std::exchange(counted_, false)) {
+  if (std::exchange(counted_, false) && !domain_->in_child()) {
     owner_.record()->end_job();
   }
-  domain_.reset();
+}
+
+void Job::require_own_process(const char* function) const {
+  if (domain_ != nullptr && domain_->in_child()) {
+    detail::throw_forked(function);
+  }
 }
 
 void Job::fail(std::exception_ptr error) noexcept {
+  if (domain_ != nullptr && domain_->in_child()) {
+    return;
+  }
   if (counted_ && owner_.is_open()) {
     owner_.record()->store_error(std::move(error));
   } else if (Domain* const domain = owner_.domain()) {

@@ -25,10 +25,10 @@ namespace {
 constexpr int adoption_rounds = 200;
 
 // Adopts until nothing is counted any more. The generation has ended.
-std::uint64_t adopt_all(const Pool& pool, OwnerRecord& record) noexcept {
+std::uint64_t adopt_all(OwnerRecord& record) noexcept {
   std::uint64_t adopted = 0;
   for (int round = 0; round < adoption_rounds && record.live() != 0; ++round) {
-    adopted += detail::adopt_stragglers(pool, record);
+    adopted += detail::adopt_stragglers(record);
     if (record.live() != 0) {
       std::this_thread::yield();
     }
@@ -40,9 +40,10 @@ std::uint64_t adopt_all(const Pool& pool, OwnerRecord& record) noexcept {
 
 OpenOwner::OpenOwner(CloseSeries& series, std::uint64_t iteration, Place place)
     : series_(series), iteration_(iteration), place_(place) {
+  CloseSeries::Impl& impl = series.impl();
+  impl.domain->impl().require_usable("Iteration");
   series.rethrow_stored();
   detail::drop_stale_owner();
-  CloseSeries::Impl& impl = series.impl();
   record_ = impl.spare.exchange(nullptr, std::memory_order_acquire);
   if (record_ == nullptr) {
     record_ = &impl.domain->impl().take_record();
@@ -53,7 +54,7 @@ OpenOwner::OpenOwner(CloseSeries& series, std::uint64_t iteration, Place place)
 }
 
 OpenOwner::~OpenOwner() {
-  if (!open_) {
+  if (!open_ || record_->domain->impl().in_child()) {
     return;
   }
   try {
@@ -75,6 +76,7 @@ Owner OpenOwner::parent() const noexcept {
 }
 
 CloseResult OpenOwner::close() {
+  record_->domain->impl().mark.require_own_process("Iteration::close");
   if (!open_) {
     throw misuse("it is closed already");
   }
@@ -94,7 +96,7 @@ std::invalid_argument OpenOwner::misuse(const char* why) const {
                      std::to_string(iteration_) + ", opened at " + place_.file + ":" +
                      std::to_string(place_.line) + ": " + why;
   if (open_) {
-    detail::append_places(text, detail::find_stragglers(*record_->pool, *record_));
+    detail::append_places(text, detail::find_stragglers(*record_));
   }
   return std::invalid_argument(text);
 }
@@ -152,10 +154,10 @@ void OpenOwner::settle(CloseResult& result, bool after_warmup, bool has_other_er
   report.deadline = impl.options.deadline;
   report.jobs = result.jobs_pending;
   try {
-    report.places = detail::find_stragglers(*record.pool, record);
+    report.places = detail::find_stragglers(record);
   } catch (const std::bad_alloc&) {  // the report is poorer then; adoption needs no memory
   }
-  result.stragglers = adopt_all(*record.pool, record);
+  result.stragglers = adopt_all(record);
   domain.impl().give_record(record);
   if (result.stragglers == 0 && result.jobs_pending == 0) {
     impl.note_clean();  // the last reference went while the generation ended
@@ -204,8 +206,7 @@ void OpenOwner::abandon(const char* why) noexcept {
   if (!mine) {
     record.keep_domain_for_opener();
   }
-  const std::uint64_t adopted =
-      mine ? adopt_all(*record.pool, record) : detail::adopt_stragglers(*record.pool, record);
+  const std::uint64_t adopted = mine ? adopt_all(record) : detail::adopt_stragglers(record);
   if (mine) {
     record.domain->impl().give_record(record);
     if (!detail::slot().owner.is_open()) {

@@ -2,11 +2,17 @@
 // Counting: charges, releases and jobs of one owner. [gc.count]
 #include "owner_record.h"
 
+#include <ebb/alloc/fork.h>
+#include <ebb/gc/domain.h>
+
 #include <utility>
 
 namespace ebb::inline v0 {
 
 bool OwnerRecord::charge_remotely(std::uint64_t wanted, std::int64_t bytes) noexcept {
+  if (detail::is_forked_child() && domain->in_child()) [[unlikely]] {
+    return false;  // waking the closing thread needs a lock that it may have held
+  }
   remote_live.fetch_add(1, std::memory_order_seq_cst);
   if (generation.load(std::memory_order_seq_cst) != wanted) {
     remote_live.fetch_sub(1, std::memory_order_seq_cst);

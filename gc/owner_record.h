@@ -15,6 +15,7 @@
 #include <exception>
 #include <memory>
 #include <mutex>
+#include <utility>
 
 namespace ebb::inline v0 {
 
@@ -26,9 +27,12 @@ inline constexpr std::uint64_t no_thread = ~std::uint64_t{0};
 // NOLINTNEXTLINE(clang-analyzer-optin.performance.Padding): the remote counts have their own line
 class alignas(64) OwnerRecord {
  public:
-  OwnerRecord(Domain& its_domain, OwnerKind its_kind, Pool& its_pool,
+  OwnerRecord(Domain& its_domain, OwnerKind its_kind, PoolHandle its_pool,
               std::uint64_t its_pool_number) noexcept
-      : domain(&its_domain), pool(&its_pool), pool_number(its_pool_number), kind(its_kind) {}
+      : domain(&its_domain),
+        pool(std::move(its_pool)),
+        pool_number(its_pool_number),
+        kind(its_kind) {}
 
   // Charges one storage to this record if generation is still open. Returns whether it did.
   // Any thread.
@@ -102,7 +106,7 @@ class alignas(64) OwnerRecord {
   std::atomic<std::uint64_t> opener{no_thread};
   // The same for all generations, so that stale handles may read them.
   Domain* const domain;
-  Pool* const pool;  // used under an open generation only: a loader's pool goes with the loader
+  const PoolHandle pool;  // which may have closed: a loader's pool goes with the loader
   const std::uint64_t pool_number;
   const OwnerKind kind;
   // Written by open(); read by holders of an open generation.

@@ -4,8 +4,9 @@
 
 #include "domain_impl.h"
 
-#include <stdexcept>
+#include <new>
 
+#include <pthread.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -38,7 +39,22 @@ struct ParkAtExit {
 };
 thread_local ParkAtExit park_at_exit;
 
+void empty_slot_in_child() noexcept {
+  Slot empty;
+  empty.phase = this_slot.phase;
+  empty.forked = this_slot.forked || this_slot.owner;
+  empty.forks = static_cast<std::uint8_t>(this_slot.forks + 1);
+  this_slot = empty;
+}
+
 }  // namespace
+
+void install_slot_hook() {
+  static const int refused = ::pthread_atfork(nullptr, nullptr, empty_slot_in_child);
+  if (refused != 0) {
+    throw std::bad_alloc();
+  }
+}
 
 std::uint64_t ask_thread_number() noexcept {
   this_slot.thread = static_cast<std::uint64_t>(syscall(SYS_gettid));
@@ -59,6 +75,9 @@ void enter_owner(Slot& saved, Owner owner) noexcept {
 }
 
 void leave_owner(const Slot& saved, bool keep_heap) noexcept {
+  if (saved.forks != this_slot.forks) {
+    return;  // saved before a fork: all of the slot is this process's own
+  }
   Heap* const mine = this_slot.heap_inherited ? nullptr : this_slot.heap;
   const std::uint64_t pool = this_slot.heap_pool;
   const std::uint64_t thread = this_slot.thread;
@@ -98,11 +117,8 @@ void park_heap_of_pool(std::uint64_t pool) noexcept {
 }
 
 void HeapLease::take(const OwnerRecord& record) {
-  if (record.domain->impl().ended.load(std::memory_order_acquire)) {
-    throw std::invalid_argument(
-        "[Storage::make] the runtime has been destroyed: nothing can be made in it");
-  }
-  Heap& taken = record.pool->acquire();
+  record.domain->impl().require_usable("Storage::make");
+  Heap& taken = record.pool.acquire();
   heap_ = &taken;
   if (thread_ended || (this_slot.heap != nullptr && this_slot.heap_inherited)) {
     temporary_ = true;

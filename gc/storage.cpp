@@ -5,6 +5,7 @@
 #include "storage_cell.h"
 #include "stragglers.h"
 
+#include <ebb/alloc/fork.h>
 #include <ebb/gc/storage.h>
 
 #include <memory>
@@ -16,6 +17,15 @@
 namespace ebb::inline v0 {
 namespace detail {
 namespace {
+
+// Whether the storage belongs to the process that this one was forked from: it stays as it is.
+inline bool is_parents(const StorageCell& cell) noexcept {
+  return is_forked_child() && cell.home->in_child();
+}
+
+Domain::Impl& owner_impl(const StorageCell& cell) noexcept {
+  return cell.owner.record()->domain->impl();
+}
 
 // Takes a straggler off the adopted figures if it still is in them.
 inline void clear_adopted(StorageCell& cell, Domain& domain) noexcept {
@@ -118,8 +128,7 @@ class Charge {
     record_ = impl.long_lived;
     if (!record_->charge(impl.long_lived_generation, bytes_, thread_)) {
       record_ = nullptr;
-      throw std::invalid_argument("[" + std::string(function) +
-                                  "] the runtime has been destroyed: nothing can be made in it");
+      impl.throw_unusable(function);
     }
     note_late(domain);
   }
@@ -188,6 +197,9 @@ void note_unowned(const OwnerRecord& record) noexcept {
 
 void storage_last_strong(StorageHead* head) noexcept {
   StorageCell& cell = cell_of(head);
+  if (is_parents(cell)) [[unlikely]] {
+    return;
+  }
   release_bytes(cell);
   if (cell.finalizers != nullptr) [[unlikely]] {
     run_finalizers(cell);
@@ -205,6 +217,9 @@ void storage_last_strong(StorageHead* head) noexcept {
 }
 
 void storage_drop_weak(StorageHead* head) noexcept {
+  if (is_parents(cell_of(head))) [[unlikely]] {
+    return;
+  }
   drop_weak(head);
 }
 
@@ -258,8 +273,9 @@ void Storage::set_name(const char* name) noexcept {
 
 void Storage::add_finalizer(void (*finalizer)(void* context) noexcept, void* context) {
   detail::StorageCell& cell = detail::cell_of(head_);
+  detail::owner_impl(cell).mark.require_own_process("Storage::add_finalizer");
   auto fresh = std::make_unique<detail::Finalizer>(detail::Finalizer{finalizer, context, nullptr});
-  const std::lock_guard lock(cell.owner.record()->domain->impl().finalizer_mutex);
+  const std::lock_guard lock(detail::owner_impl(cell).finalizer_mutex);
   detail::Finalizer** end = &cell.finalizers;
   while (*end != nullptr) {
     if ((*end)->call == finalizer && (*end)->context == context) {
@@ -273,6 +289,9 @@ void Storage::add_finalizer(void (*finalizer)(void* context) noexcept, void* con
 void Storage::transfer(const Owner& owner) noexcept {
   detail::StorageCell& cell = detail::cell_of(head_);
   Domain& domain = *owner.record()->domain;
+  if (domain.in_child()) {
+    return;
+  }
   const std::uint64_t thread = detail::this_thread_number();
   const std::int64_t bytes = detail::signed_bytes(cell.bytes);
   OwnerRecord* target = owner.record();

@@ -18,10 +18,10 @@
 namespace ebb::inline v0::detail {
 namespace {
 
-// Calls visit(cell) for each live storage of the pool, or of those charged to record if that is not
+// Calls visit(cell) for each live storage of pool, or of those charged to record if that is not
 // null; the cell is pinned meanwhile.
 template <class Visit>
-void for_each_live(const Pool& pool, const OwnerRecord* record, Visit visit) {
+void for_each_live(const PoolHandle& pool, const OwnerRecord* record, Visit visit) {
   struct Context {
     const OwnerRecord* record;
     Visit* visit;
@@ -44,14 +44,6 @@ void for_each_live(const Pool& pool, const OwnerRecord* record, Visit visit) {
       &context);
   if (context.error != nullptr) {
     std::rethrow_exception(context.error);
-  }
-}
-
-// The same for one owner. Once the runtime is gone, so is the list of its heaps.
-template <class Visit>
-void for_each_owned(const Pool& pool, const OwnerRecord& record, Visit visit) {
-  if (!record.domain->impl().ended.load(std::memory_order_acquire)) {
-    for_each_live(pool, &record, visit);
   }
 }
 
@@ -120,22 +112,18 @@ class Places {
 
 }  // namespace
 
-std::vector<StragglerPlace> find_stragglers(const Pool& pool, const OwnerRecord& record) {
+std::vector<StragglerPlace> find_stragglers(const OwnerRecord& record) {
   Places places;
   const std::lock_guard lock(record.domain->impl().replace_mutex);
-  for_each_owned(pool, record, [&](const StorageCell& cell) { places.add(cell); });
+  for_each_live(record.pool, &record, [&](const StorageCell& cell) { places.add(cell); });
   return places.sorted();
 }
 
 std::string describe_holders(const OwnerRecord& record) {
   constexpr std::size_t shown = 5;
   Places places;
-  Domain::Impl& domain = record.domain->impl();
-  const std::lock_guard lock(domain.replace_mutex);
-  if (domain.ended.load(std::memory_order_acquire)) {
-    return {};  // and so has the list of the heaps
-  }
-  for_each_live(*record.pool, nullptr, [&](const StorageCell& cell) { places.add(cell); });
+  const std::lock_guard lock(record.domain->impl().replace_mutex);
+  for_each_live(record.pool, nullptr, [&](const StorageCell& cell) { places.add(cell); });
   std::string text;
   std::size_t line = 0;
   for (const StragglerPlace& p : places.sorted()) {
@@ -154,13 +142,13 @@ void fail_for_memory(const char* function, const OwnerRecord& record, const Heap
   throw OutOfMemory(function, std::move(info));
 }
 
-std::uint64_t adopt_stragglers(const Pool& pool, OwnerRecord& record) noexcept {
+std::uint64_t adopt_stragglers(OwnerRecord& record) noexcept {
   Domain::Impl& impl = record.domain->impl();
   OwnerRecord& runtime = *impl.long_lived;
   const std::uint64_t thread = this_thread_number();
   std::uint64_t adopted = 0;
   const std::lock_guard lock(impl.replace_mutex);
-  for_each_owned(pool, record, [&](StorageCell& cell) {
+  for_each_live(record.pool, &record, [&](StorageCell& cell) {
     const std::int64_t bytes = signed_bytes(cell.bytes);
     // First the new count, then the word, then the old count: no reader sees too little.
     runtime.add(bytes, thread);
@@ -198,8 +186,8 @@ void append_places(std::string& text, const std::vector<StragglerPlace>& places)
   }
 }
 
-std::string describe_live(const Pool& pool, const OwnerRecord& record) {
-  const std::vector<StragglerPlace> places = find_stragglers(pool, record);
+std::string describe_live(const OwnerRecord& record) {
+  const std::vector<StragglerPlace> places = find_stragglers(record);
   std::uint64_t count = 0;
   Bytes bytes;
   for (const StragglerPlace& place : places) {

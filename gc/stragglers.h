@@ -13,15 +13,16 @@
 
 namespace ebb::inline v0::detail {
 
-// Returns the live storages charged to record, grouped by place, the most bytes first.
-std::vector<StragglerPlace> find_stragglers(const Pool& pool, const OwnerRecord& record);
+// Returns the live storages charged to record, grouped by place, the most bytes first. All of these
+// find nothing once the runtime has ended, or the loader whose pool it is.
+std::vector<StragglerPlace> find_stragglers(const OwnerRecord& record);
 
 // Moves every live storage of record to the runtime's ownership and counts it as adopted. Returns
 // how many it moved. Safe against releases and transfers at the same time. [gc.policy]
-std::uint64_t adopt_stragglers(const Pool& pool, OwnerRecord& record) noexcept;
+std::uint64_t adopt_stragglers(OwnerRecord& record) noexcept;
 
 // Returns "3 storages, 1.5 MiB, outlive the runtime" and the places.
-std::string describe_live(const Pool& pool, const OwnerRecord& record);
+std::string describe_live(const OwnerRecord& record);
 
 // Returns one line for each of the five places that hold most bytes of the record's pool: what a
 // refused request tells. [alloc.resource]
