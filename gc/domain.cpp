@@ -86,6 +86,16 @@ void Domain::Impl::give_record(OwnerRecord& record) noexcept {
   (record.is_idle() ? idle_ : resting_).push_back(&record);
 }
 
+void Domain::Impl::stay_for_open_guards() noexcept {
+  const std::lock_guard lock(records_mutex_);
+  for (OwnerRecord& record : records_) {
+    const bool open = record.generation.load(std::memory_order_acquire) % 2 == 1;
+    if (record.kind == OwnerKind::iteration && open) {
+      record.keep_domain_for_opener();
+    }
+  }
+}
+
 Domain::Domain(DomainOptions options) : impl_(std::make_unique<Impl>(*this, std::move(options))) {}
 
 Domain::~Domain() = default;
@@ -204,6 +214,7 @@ void Domain::shutdown() noexcept {
                        [this] { return detail::describe_live(*impl_->long_lived); });
   }
   impl_->ended.store(true, std::memory_order_release);
+  impl_->stay_for_open_guards();
   impl_->pool.reset();
 }
 

@@ -32,6 +32,8 @@ class Domain::Impl {
   // to, since its local counts become remote ones. A record that still counts something (a job
   // that did not end, a storage that is just being released) rests until that is gone.
   void give_record(OwnerRecord& record) noexcept;
+  // The runtime ends: the domain stays for the guards that are still open, in slots of any thread.
+  void stay_for_open_guards() noexcept;
 
   // What every entry asks, one of the two that throws. Any thread.
   bool in_child() const noexcept { return detail::is_forked_child() && mark.in_child(); }

@@ -48,6 +48,9 @@ OpenOwner::OpenOwner(CloseSeries& series, std::uint64_t iteration, Place place)
   if (record_ == nullptr) {
     record_ = &impl.domain->impl().take_record();
   }
+  if (!detail::slot().watched) {
+    detail::watch_thread_end();
+  }
   thread_ = detail::this_thread_number();
   generation_ = record_->open(thread_, iteration);
   detail::enter_owner(saved_, Owner(*record_, generation_, saved_.owner.stream()));
@@ -115,6 +118,10 @@ CloseResult OpenOwner::close_steps() {
   // Storages that a foreign thread makes with a copied owner at this very moment either see the
   // end, or are seen here.
   record.end_generation();
+  std::shared_ptr<Domain> kept;
+  if (impl.domain->impl().ended.load(std::memory_order_acquire)) [[unlikely]] {
+    kept = record.forget_opener();
+  }
   result.jobs_pending = static_cast<std::uint64_t>(
       std::max<std::int64_t>(record.jobs.load(std::memory_order_seq_cst), 0));
   const bool alive = record.live() != 0;
@@ -213,6 +220,7 @@ void OpenOwner::abandon(const char* why) noexcept {
       detail::leave_owner(saved_, true);  // else what was opened after this restores the slot
       detail::drop_stale_owner();
     }
+    record.forget_opener();
   }
   detail::log_safely(series_.domain(), LogLevel::error, [why, adopted] {
     return std::string(why) + "\n  the guard's destructor adopted " + std::to_string(adopted) +

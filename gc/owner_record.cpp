@@ -86,7 +86,15 @@ std::uint64_t OwnerRecord::open(std::uint64_t thread, std::uint64_t new_iteratio
 
 void OwnerRecord::keep_domain_for_opener() noexcept {
   const std::lock_guard lock(mutex);
-  kept_domain_ = domain->weak_from_this().lock();
+  if (!opener_ended_) {
+    kept_domain_ = domain->weak_from_this().lock();
+  }
+}
+
+std::shared_ptr<Domain> OwnerRecord::end_opener() noexcept {
+  const std::lock_guard lock(mutex);
+  opener_ended_ = true;
+  return std::exchange(kept_domain_, nullptr);
 }
 
 std::shared_ptr<Domain> OwnerRecord::forget_opener() noexcept {

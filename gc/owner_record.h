@@ -92,10 +92,12 @@ class alignas(64) OwnerRecord {
   // caller sees their count.
   void end_generation() noexcept { generation.fetch_add(1, std::memory_order_seq_cst); }
 
-  // A guard was destroyed on a thread that is not its opener: the opener's slot still names this
-  // record, so the domain is kept until the opener has noticed.
+  // A guard was destroyed on a thread that is not its opener, or the runtime before the guard: the
+  // opener's slot still names this record, so the domain is kept until the opener has noticed.
   void keep_domain_for_opener() noexcept;
   std::shared_ptr<Domain> forget_opener() noexcept;
+  // The opener's thread ends with the guard open: its slot is gone. Returns what was kept for it.
+  std::shared_ptr<Domain> end_opener() noexcept;
 
   void store_error(std::exception_ptr error) noexcept;
   std::exception_ptr take_error() noexcept;
@@ -128,7 +130,7 @@ class alignas(64) OwnerRecord {
   // down sees it, or the closing thread sees the count before it sleeps.
   std::atomic<bool> closing{false};
   std::atomic<bool> has_error{false};
-  // Guards first_error_ and kept_domain_; changed is notified under it.
+  // Guards first_error_, kept_domain_ and opener_ended_; changed is notified under it.
   std::mutex mutex;
   std::condition_variable changed;
   // What containers allocate from. [rt.tensor]
@@ -140,6 +142,7 @@ class alignas(64) OwnerRecord {
   void wake() noexcept;
   std::exception_ptr first_error_;
   std::shared_ptr<Domain> kept_domain_;
+  bool opener_ended_ = false;  // such a record is not used again
 };
 
 }  // namespace ebb::inline v0

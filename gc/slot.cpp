@@ -31,6 +31,11 @@ struct ParkAtExit {
   ~ParkAtExit() {
     thread_ended = true;
     drop_stale_owner();
+    // A guard that is still open is another thread's to end, or nobody's.
+    std::shared_ptr<Domain> kept;
+    if (this_slot.owner.is_open() && this_slot.owner.kind() == OwnerKind::iteration) {
+      kept = this_slot.owner.record()->end_opener();
+    }
     if (this_slot.heap != nullptr && !this_slot.heap_inherited) {
       Pool::park(*this_slot.heap);
     }
@@ -42,6 +47,7 @@ thread_local ParkAtExit park_at_exit;
 void empty_slot_in_child() noexcept {
   Slot empty;
   empty.phase = this_slot.phase;
+  empty.watched = this_slot.watched;
   empty.forked = this_slot.forked || this_slot.owner;
   empty.forks = static_cast<std::uint8_t>(this_slot.forks + 1);
   this_slot = empty;
@@ -54,6 +60,11 @@ void install_slot_hook() {
   if (refused != 0) {
     throw std::bad_alloc();
   }
+}
+
+void watch_thread_end() noexcept {
+  park_at_exit.armed = true;  // constructs it, so that its destructor runs
+  this_slot.watched = true;
 }
 
 std::uint64_t ask_thread_number() noexcept {
@@ -81,8 +92,10 @@ void leave_owner(const Slot& saved, bool keep_heap) noexcept {
   Heap* const mine = this_slot.heap_inherited ? nullptr : this_slot.heap;
   const std::uint64_t pool = this_slot.heap_pool;
   const std::uint64_t thread = this_slot.thread;
+  const bool watched = this_slot.watched;
   this_slot = saved;
   this_slot.thread = thread;
+  this_slot.watched = watched;
   if (mine == nullptr) {
     return;
   }
@@ -127,7 +140,7 @@ void HeapLease::take(const OwnerRecord& record) {
   if (this_slot.heap != nullptr) {
     Pool::park(*this_slot.heap);
   }
-  park_at_exit.armed = true;  // constructs it, so that its destructor runs
+  watch_thread_end();
   this_slot.heap = &taken;
   this_slot.heap_pool = record.pool_number;
   this_slot.heap_inherited = false;

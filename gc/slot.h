@@ -25,6 +25,9 @@ inline Slot& slot() noexcept {
 // Throws std::bad_alloc. [rt.fork]
 void install_slot_hook();
 
+// From now on the end of this thread parks its heap, and tells an open guard.
+void watch_thread_end() noexcept;
+
 // Asks the system for this thread's number and keeps it in the slot.
 std::uint64_t ask_thread_number() noexcept;
 

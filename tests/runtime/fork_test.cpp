@@ -89,7 +89,7 @@ struct Busy {
                                                     .executor = ebb::test::executor_choice(),
                                                     .source = source,
                                                     .log = [](LogLevel, std::string_view) {}})),
-        loop(std::make_unique<Loop>(*rt, LoopOptions{.deadline = Milliseconds(2000)})),
+        loop(std::make_unique<Loop>(*rt, LoopOptions{.deadline = Milliseconds(100)})),
         loader(std::make_unique<Loader>(*rt, Slowly{}, LoaderOptions{.batch = 16, .workers = 2})),
         executor(make_jthread_executor("own", 2)),
         batch(loader->next()),
