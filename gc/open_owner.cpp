@@ -53,6 +53,7 @@ OpenOwner::OpenOwner(CloseSeries& series, std::uint64_t iteration, Place place)
   }
   thread_ = detail::this_thread_number();
   generation_ = record_->open(thread_, iteration);
+  record_->enclosing = detail::slot().owner.record();
   detail::enter_owner(saved_, Owner(*record_, generation_, saved_.owner.stream()));
 }
 
@@ -127,8 +128,7 @@ CloseResult OpenOwner::close_steps() {
   const bool alive = record.live() != 0;
   const std::exception_ptr failed =
       record.has_error.load(std::memory_order_relaxed) ? record.take_error() : nullptr;
-  detail::leave_owner(saved_, true);
-  detail::drop_stale_owner();
+  leave();
   const std::uint64_t closed_before = impl.closed.fetch_add(1, std::memory_order_relaxed);
   if (!alive && result.jobs_pending == 0) {
     impl.note_clean();
@@ -140,6 +140,18 @@ CloseResult OpenOwner::close_steps() {
     std::rethrow_exception(failed);
   }
   return result;
+}
+
+void OpenOwner::leave() noexcept {
+  // Where the slot names another guard, that was ended by another thread, as were all between:
+  // their domains need not stay for the slot any more.
+  OwnerRecord* inner = detail::slot().owner.record();
+  while (inner != nullptr && inner != record_) {
+    const std::shared_ptr<Domain> kept = inner->forget_opener();
+    inner = kept != nullptr ? inner->enclosing : nullptr;
+  }
+  detail::leave_owner(saved_, true);
+  detail::drop_stale_owner();
 }
 
 void OpenOwner::give_spare() noexcept {
@@ -217,8 +229,7 @@ void OpenOwner::abandon(const char* why) noexcept {
   if (mine) {
     record.domain->impl().give_record(record);
     if (!detail::slot().owner.is_open()) {
-      detail::leave_owner(saved_, true);  // else what was opened after this restores the slot
-      detail::drop_stale_owner();
+      leave();  // else what was opened after this restores the slot
     }
     record.forget_opener();
   }

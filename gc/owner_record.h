@@ -118,6 +118,7 @@ class alignas(64) OwnerRecord {
   // one wide step, which waits for the two narrow writes before it.
   alignas(64) std::int64_t local_live = 0;
   std::uint64_t sequence = 0;
+  OwnerRecord* enclosing = nullptr;  // whom the opener's slot named before
   // Modulo 2^64, like the remote ones: a request for more than there are addresses is counted too,
   // until it has failed.
   std::uint64_t local_bytes = 0;

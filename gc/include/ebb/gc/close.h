@@ -100,6 +100,8 @@ class OpenOwner {
   // What is left to do when something was alive: adopt, report, throw by the policy.
   void settle(CloseResult& result, bool after_warmup, bool has_other_error);
   void give_spare() noexcept;
+  // The slot gets back what it had before. [gc.owner]
+  void leave() noexcept;
   std::invalid_argument misuse(const char* why) const;
   // The destructor's way out of misuse: adopts at once and logs why.
   void abandon(const char* why) noexcept;
