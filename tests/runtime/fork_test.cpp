@@ -5,6 +5,7 @@
 #include "support/executor_choice.h"
 
 #include <ebb/alloc/file_source.h>
+#include <ebb/alloc/fork.h>
 #include <ebb/ebb.h>
 
 #include <doctest/doctest.h>
@@ -30,6 +31,13 @@ using ebb::test::run_in_child;
 extern "C" const char* __tsan_default_options();  // NOLINT(bugprone-reserved-identifier)
 extern "C" const char* __tsan_default_options() {
   return "die_after_fork=0";
+}
+
+// What only a thread of the parent's held, on its stack or in TBB's memory, looks leaked in a
+// child.
+extern "C" int __lsan_is_turned_off();  // NOLINT(bugprone-reserved-identifier)
+extern "C" int __lsan_is_turned_off() {
+  return ebb::detail::is_forked_child() ? 1 : 0;
 }
 
 namespace {
