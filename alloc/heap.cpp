@@ -20,7 +20,7 @@ Heap::Heap(std::unique_ptr<Impl> impl) noexcept : impl_(std::move(impl)) {}
 Heap::~Heap() = default;
 
 Block Heap::try_allocate(Bytes bytes, Align align, Stream stream) noexcept {
-  BlockRecord* record = take_block(bytes, align, stream);
+  BlockRecord* record = impl_->in_child() ? nullptr : take_block(bytes, align, stream);
   return record != nullptr ? record->block(record->data) : Block{};
 }
 
@@ -31,7 +31,8 @@ void Heap::deallocate(const Block& block) noexcept {
 Block Heap::try_allocate_at(void* address, Bytes bytes) noexcept {
   EBB_ASSERT(is_mine());
   const std::size_t granule = impl_->space.granule();
-  if (impl_->bypass || reinterpret_cast<std::uintptr_t>(address) % granule != 0 ||
+  if (impl_->in_child() || impl_->bypass ||
+      reinterpret_cast<std::uintptr_t>(address) % granule != 0 ||
       bytes.count() > HeapRecord::bytes_max) {
     return {};
   }
@@ -63,7 +64,8 @@ std::optional<Bytes> Heap::try_revoke(const Block& block) noexcept {
 }
 
 OutOfMemoryInfo Heap::explain(Bytes asked) const {
-  const MemoryStats now = impl_->pool.stats_unless_closed(stats());
+  impl_->pool.mark.require_own_process("Heap::allocate");
+  const MemoryStats now = impl_->pool.stats(stats());
   OutOfMemoryInfo info;
   info.asked = asked;
   info.limit = impl_->pool.options.limit;
@@ -87,6 +89,9 @@ Cell* Heap::take_cell() noexcept {
 }
 
 void Heap::give_cell(Cell* cell) noexcept {
+  if (impl_->in_child()) [[unlikely]] {
+    return;
+  }
   if (impl_->is_mine()) {
     if (cell->block != nullptr) [[unlikely]] {
       impl_->drain_blocks();  // another thread has freed it, and the list links the cell
@@ -99,11 +104,16 @@ void Heap::give_cell(Cell* cell) noexcept {
 
 void Heap::drain() noexcept {
   EBB_ASSERT(is_mine());
-  impl_->drain();
+  if (!impl_->in_child()) {
+    impl_->drain();
+  }
 }
 
 Bytes Heap::trim() noexcept {
   EBB_ASSERT(is_mine());
+  if (impl_->in_child()) {
+    return {};
+  }
   impl_->drain();
   return Bytes{impl_->trim()};
 }
@@ -114,6 +124,10 @@ MemoryStats Heap::stats() const noexcept {
 
 bool Heap::is_mine() const noexcept {
   return impl_->is_mine();
+}
+
+bool Heap::in_child() const noexcept {
+  return impl_->in_child();
 }
 
 }  // namespace ebb::inline v0

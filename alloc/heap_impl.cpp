@@ -35,7 +35,8 @@ Heap::Impl::Impl(Heap& self, PoolCore& core) noexcept
       space(core.source, meta, core.budget, counters,
             std::min(core.options.reservation.count(), reservation_max)),
       slabs(meta),
-      cells(meta, core.options.construct_cell, core.cell_epoch) {}
+      cells(meta, core.options.construct_cell, core.cell_epoch),
+      mark_(core.mark) {}
 
 Heap::Impl::~Impl() {
   EBB_ASSERT_VALID(*this);
@@ -263,6 +264,9 @@ BlockRecord* Heap::take_block(Bytes bytes, Align align, Stream stream) noexcept 
 }
 
 void Heap::give_block(BlockRecord& block) noexcept {
+  if (impl_->in_child()) [[unlikely]] {
+    return;
+  }
   auto& record = static_cast<HeapRecord&>(block);
   EBB_ASSERT(record.top != nullptr);  // else freed twice
   record.top = nullptr;
@@ -274,6 +278,9 @@ void Heap::give_block(BlockRecord& block) noexcept {
 }
 
 void Heap::give_block_of(Cell& cell) noexcept {
+  if (impl_->in_child()) [[unlikely]] {
+    return;
+  }
   if (!impl_->is_mine() && !impl_->bypass) [[unlikely]] {
     return impl_->give_foreign_block(cell);
   }

@@ -11,6 +11,7 @@
 #include "space.h"
 
 #include <ebb/alloc/check.h>
+#include <ebb/alloc/fork.h>
 #include <ebb/alloc/heap.h>
 
 #include <atomic>
@@ -75,6 +76,9 @@ class Heap::Impl {
   bool is_valid() const noexcept;
 
   // ---- any thread ----
+  // Whether this process was forked from the one that made the heap, which may be in the middle of
+  // using it, or share its pages: nothing is done then. [rt.fork]
+  bool in_child() const noexcept { return detail::is_forked_child() && mark_.in_child(); }
   // Relaxed: a thread compares the word with itself only, and sees its own last write.
   bool is_mine() const noexcept { return state_.load(std::memory_order_relaxed) == this_thread(); }
   bool is_seized() const noexcept { return state_.load(std::memory_order_relaxed) == seized; }
@@ -164,6 +168,7 @@ class Heap::Impl {
   std::atomic<Cell*> freed_blocks_{nullptr};  // cells whose block is free, linked by next_block
   std::atomic<Cell*> freed_cells_{nullptr};
   alignas(64) unsigned operations_ = 0;  // for checks=full
+  const detail::ForkMark mark_;
 };
 
 }  // namespace ebb::inline v0

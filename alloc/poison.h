@@ -38,12 +38,16 @@ inline void remove_root(const void* begin, std::size_t bytes) noexcept {
     __lsan_unregister_root_region(begin, bytes);
   }
 }
+inline void ignore_leak(const void* object) noexcept {
+  __lsan_ignore_object(object);
+}
 #else
 inline constexpr bool poisons = false;
 inline void poison(const void* /*begin*/, std::size_t /*bytes*/) noexcept {}
 inline void unpoison(const void* /*begin*/, std::size_t /*bytes*/) noexcept {}
 inline void add_root(const void* /*begin*/, std::size_t /*bytes*/) noexcept {}
 inline void remove_root(const void* /*begin*/, std::size_t /*bytes*/) noexcept {}
+inline void ignore_leak(const void* /*object*/) noexcept {}
 #endif
 
 }  // namespace ebb::inline v0::detail

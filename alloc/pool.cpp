@@ -9,17 +9,38 @@
 
 #include <chrono>
 #include <new>
+#include <shared_mutex>
 #include <thread>
 #include <utility>
 
 namespace ebb::inline v0 {
 
-PoolCore::PoolCore(Source& pages, PoolOptions pool_options)
-    : source(pages), options(std::move(pool_options)), budget(options.limit.count()) {}
+PoolCore::PoolCore(Source& pages, PoolOptions pool_options, std::shared_ptr<void> keep_alive)
+    : source(pages),
+      options(std::move(pool_options)),
+      budget(options.limit.count()),
+      keep_alive_(std::move(keep_alive)) {}
+
+std::shared_ptr<PoolCore> PoolCore::make(Source& pages, PoolOptions pool_options) {
+  std::shared_ptr<void> keep_alive = std::move(pool_options.keep_alive);
+  std::shared_ptr<PoolCore> core(
+      new PoolCore(pages, std::move(pool_options), std::move(keep_alive)));
+  core->self_ = core;
+  return core;
+}
+
+void PoolCore::throw_closed() const {
+  detail::require_failed("Pool::acquire", "the pool \"", options.name,
+                         "\" has closed: its runtime or loader has been destroyed");
+}
 
 // The heap that this thread had last comes first: its pages are near the thread's core, since they
 // were touched there first, and in its caches.
-Heap* PoolCore::own_parked() noexcept {
+Heap* PoolCore::own_parked() {
+  const std::shared_lock lock(walk_mutex_);
+  if (closed_) {
+    throw_closed();
+  }
   for (const bool was_mine : {true, false}) {
     for (Heap* heap = heaps_.load(std::memory_order_acquire); heap != nullptr;
          heap = heap->impl_->next_heap) {
@@ -32,6 +53,10 @@ Heap* PoolCore::own_parked() noexcept {
 }
 
 bool PoolCore::any_seized() const noexcept {
+  const std::shared_lock lock(walk_mutex_);
+  if (closed_) {
+    return false;
+  }
   for (const Heap* heap = heaps_.load(std::memory_order_acquire); heap != nullptr;
        heap = heap->impl_->next_heap) {
     if (heap->impl_->is_seized()) {
@@ -42,6 +67,7 @@ bool PoolCore::any_seized() const noexcept {
 }
 
 Heap& PoolCore::acquire() {
+  mark.require_own_process("Pool::acquire");
   if (Heap* const heap = own_parked()) {
     return *heap;
   }
@@ -57,13 +83,30 @@ Heap& PoolCore::acquire() {
   }
   Heap* const heap = make_heap();
   heap->impl_->try_own();
-  const std::lock_guard lock(mutex_);
-  heap->impl_->next_heap = heaps_.load(std::memory_order_relaxed);
-  heaps_.store(heap, std::memory_order_release);
-  return *heap;
+  {
+    const std::lock_guard lock(mutex_);
+    if (!closed_) {
+      heap->impl_->next_heap = heaps_.load(std::memory_order_relaxed);
+      heaps_.store(heap, std::memory_order_release);
+      return *heap;
+    }
+  }
+  destroy(*heap);
+  throw_closed();
+}
+
+void PoolCore::ref_open() {
+  const std::shared_lock lock(walk_mutex_);
+  if (closed_) {
+    throw_closed();
+  }
+  refs_.fetch_add(1, std::memory_order_relaxed);  // the pool's own reference is held
 }
 
 Heap* PoolCore::make_heap() {
+  const auto drop = [](PoolCore* core) { core->unref(); };
+  ref_open();
+  std::unique_ptr<PoolCore, decltype(drop)> ref(this, drop);  // the heap's
   std::unique_ptr<Heap> heap(new Heap(nullptr));
   heap->impl_ = std::make_unique<Heap::Impl>(*heap, *this);
   if (!heap->impl_->space.open()) {
@@ -73,11 +116,14 @@ Heap* PoolCore::make_heap() {
     info.resource = options.name;
     throw OutOfMemory("Pool::acquire", std::move(info));
   }
-  refs_.fetch_add(1, std::memory_order_relaxed);  // the pool's own reference is held
+  ref.release();  // NOLINT(bugprone-unused-return-value): destroy() drops it
   return heap.release();
 }
 
 void PoolCore::park(Heap& heap) noexcept {
+  if (heap.impl_->in_child()) [[unlikely]] {
+    return;
+  }
   EBB_ASSERT(heap.is_mine());
   Heap::Impl& impl = *heap.impl_;
   PoolCore& core = impl.pool;
@@ -94,9 +140,12 @@ void PoolCore::park(Heap& heap) noexcept {
 }
 
 void PoolCore::close() noexcept {
+  if (mark.in_child()) {
+    return detail::leave_behind(this);
+  }
   Heap* ending = nullptr;
   {
-    const std::lock_guard lock(mutex_);
+    const std::scoped_lock lock(mutex_, walk_mutex_);
     closed_ = true;
     // What is owned ends when it is parked, which waits for this lock.
     for (Heap* heap = heaps_.load(std::memory_order_acquire); heap != nullptr;
@@ -116,8 +165,15 @@ bool PoolCore::owns(const PoolCore* core, const Heap& heap) noexcept {
   return &heap.impl_->pool == core;
 }
 
-MemoryStats PoolCore::stats() const noexcept {
+MemoryStats PoolCore::stats(const MemoryStats& fallback) const noexcept {
   MemoryStats sum;
+  if (mark.in_child()) {
+    return sum;
+  }
+  const std::shared_lock lock(walk_mutex_);
+  if (closed_) {
+    return fallback;
+  }
   for (const Heap* heap = heaps_.load(std::memory_order_acquire); heap != nullptr;
        heap = heap->impl_->next_heap) {
     const MemoryStats one = heap->stats();
@@ -134,14 +190,16 @@ MemoryStats PoolCore::stats() const noexcept {
   return sum;
 }
 
-MemoryStats PoolCore::stats_unless_closed(const MemoryStats& fallback) const noexcept {
-  const std::lock_guard lock(mutex_);
-  return closed_ ? fallback : stats();
-}
-
 std::size_t PoolCore::trim() noexcept {
+  if (mark.in_child()) {
+    return 0;
+  }
   std::size_t bytes = trim_parked();
   request_trims();
+  const std::shared_lock lock(walk_mutex_);
+  if (closed_) {
+    return bytes;
+  }
   for (Heap* heap = heaps_.load(std::memory_order_acquire); heap != nullptr;
        heap = heap->impl_->next_heap) {
     if (heap->is_mine()) {
@@ -184,6 +242,11 @@ std::size_t PoolCore::trim_parked() noexcept {
 
 void PoolCore::for_each_cell(std::uint64_t since, void (*visit)(void* context, Cell* cell),
                              void* context) const {
+  mark.require_own_process("Pool::for_each_cell");
+  const std::shared_lock lock(walk_mutex_);
+  if (closed_) {
+    return;
+  }
   for (const Heap* heap = heaps_.load(std::memory_order_acquire); heap != nullptr;
        heap = heap->impl_->next_heap) {
     heap->impl_->cells.for_each(since, visit, context);
@@ -201,9 +264,10 @@ void PoolCore::unref() noexcept {
   if (refs_.fetch_sub(1, std::memory_order_acq_rel) != 1) {
     return;
   }
-  // Last of all: its destructor is the host's code, and may end what this function stands on.
-  const std::shared_ptr<void> keep_alive = options.keep_alive;
-  delete this;
+  // The core first, unless a handle keeps it; last of all what it kept alive: that destructor is
+  // the host's code, and may end what this function stands on.
+  const std::shared_ptr<void> keep_alive = std::move(keep_alive_);
+  const std::shared_ptr<PoolCore> self = std::move(self_);
 }
 
 namespace {
@@ -222,16 +286,16 @@ PoolOptions completed(PoolOptions options) {
 }  // namespace
 
 Pool::Pool(Source& source, PoolOptions options)
-    : core_(new PoolCore(source, completed(std::move(options)))) {}
+    : core_(PoolCore::make(source, completed(std::move(options)))) {}
 
-Pool::Pool(Pool&& other) noexcept : core_(std::exchange(other.core_, nullptr)) {}
+Pool::Pool(Pool&& other) noexcept = default;
 
 Pool& Pool::operator=(Pool&& other) noexcept {
   if (this != &other) {
     if (core_ != nullptr) {
       core_->close();
     }
-    core_ = std::exchange(other.core_, nullptr);
+    core_ = std::move(other.core_);
   }
   return *this;
 }
@@ -249,7 +313,7 @@ void Pool::park(Heap& heap) noexcept {
   PoolCore::park(heap);
 }
 bool Pool::owns(const Heap& heap) const noexcept {
-  return PoolCore::owns(core_, heap);
+  return PoolCore::owns(core_.get(), heap);
 }
 MemoryStats Pool::stats() const noexcept {
   return core_->stats();
@@ -265,7 +329,6 @@ void Pool::for_each_cell(std::uint64_t since, void (*visit)(void* context, Cell*
 std::uint64_t Pool::cell_epoch() const noexcept {
   return core_->cell_epoch.load(std::memory_order_relaxed);
 }
-
 void Pool::begin_cell_epoch() const noexcept {
   core_->cell_epoch.fetch_add(1, std::memory_order_relaxed);
 }
@@ -275,6 +338,28 @@ const std::string& Pool::name() const noexcept {
 }
 Bytes Pool::limit() const noexcept {
   return core_->options.limit;
+}
+
+PoolHandle::PoolHandle(const Pool& pool) noexcept : core_(pool.core_) {}
+
+Heap& PoolHandle::acquire() const {
+  return core_->acquire();
+}
+MemoryStats PoolHandle::stats() const noexcept {
+  return core_->stats();
+}
+Bytes PoolHandle::trim() const noexcept {
+  return Bytes{core_->trim()};
+}
+void PoolHandle::for_each_cell(std::uint64_t since, void (*visit)(void* context, Cell* cell),
+                               void* context) const {
+  core_->for_each_cell(since, visit, context);
+}
+std::uint64_t PoolHandle::cell_epoch() const noexcept {
+  return core_->cell_epoch.load(std::memory_order_relaxed);
+}
+void PoolHandle::begin_cell_epoch() const noexcept {
+  core_->cell_epoch.fetch_add(1, std::memory_order_relaxed);
 }
 
 }  // namespace ebb::inline v0

@@ -124,7 +124,7 @@ Adopted adopt_all(OwnerRecord& record, Policy policy) noexcept {
       std::this_thread::yield();
     }
   }
-  record.pool->begin_cell_epoch();
+  record.pool.begin_cell_epoch();
   return all;
 }
 

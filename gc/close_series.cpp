@@ -147,6 +147,9 @@ CloseSeries::CloseSeries(std::shared_ptr<Domain> domain, CloseOptions options)
     : impl_(std::make_unique<Impl>(std::move(domain), std::move(options))) {}
 
 CloseSeries::~CloseSeries() {
+  if (impl_->domain->in_child()) {
+    return;
+  }
   if (OwnerRecord* const spare = impl_->spare.exchange(nullptr, std::memory_order_acquire)) {
     impl_->domain->impl().give_record(*spare);
   }
@@ -169,6 +172,9 @@ Domain& CloseSeries::domain() const noexcept {
 }
 
 void CloseSeries::store(std::exception_ptr error) noexcept {
+  if (impl_->domain->in_child()) {
+    return;
+  }
   std::exception_ptr lost;
   {
     const std::lock_guard lock(impl_->mutex);
@@ -184,6 +190,7 @@ void CloseSeries::store(std::exception_ptr error) noexcept {
 }
 
 void CloseSeries::rethrow_stored() {
+  impl_.mark().require_own_process("Loop::finish");
   if (!impl_->has_stored.load(std::memory_order_relaxed)) {
     return;
   }
@@ -199,12 +206,14 @@ void CloseSeries::rethrow_stored() {
 }
 
 void CloseSeries::finish() {
+  impl_.mark().require_own_process("Loop::finish");
   impl_->wait_for_devices(1);
   impl_->domain->run_deferred();
   rethrow_stored();
 }
 
 void CloseSeries::on_collect(std::function<void()> hook) {
+  impl_.mark().require_own_process("Loop::on_collect");
   EBB_REQUIRE(hook != nullptr, "Loop::on_collect", "the hook is empty");
   const std::lock_guard lock(impl_->hooks_mutex);
   impl_->hooks.push_back(std::move(hook));

@@ -48,7 +48,9 @@ class CloseWait {
   // Runs a waiting task of the loop's executor while jobs are waited for. Returns whether it did.
   bool help() const noexcept {
     const CloseOptions& options = series_.options;
-    return jobs_ && options.help != nullptr && options.help(options.help_context);
+    // Not once the runtime has ended, and its executors with it.
+    return jobs_ && options.help != nullptr && !series_.domain->has_ended() &&
+           options.help(options.help_context);
   }
 
   // Sleeps until a count goes down, a release is deferred, or the time has come.

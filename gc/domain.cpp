@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <mutex>
+#include <stdexcept>
 #include <string>
 
 namespace ebb::inline v0 {
@@ -46,9 +47,15 @@ Domain::Impl::Impl(Domain& its_domain, DomainOptions its_options)
       serial(next_serial()),
       pool_number(next_pool_number()) {}
 
-OwnerRecord& Domain::Impl::make_record(OwnerKind kind, Pool& its_pool, std::uint64_t number) {
+void Domain::Impl::throw_unusable(const char* function) const {
+  mark.require_own_process(function);
+  throw std::invalid_argument("[" + std::string(function) +
+                              "] the runtime has been destroyed: nothing can be made in it");
+}
+
+OwnerRecord& Domain::Impl::make_record(OwnerKind kind, PoolHandle its_pool, std::uint64_t number) {
   const std::lock_guard lock(records_mutex_);
-  OwnerRecord& record = records_.emplace_back(domain, kind, its_pool, number);
+  OwnerRecord& record = records_.emplace_back(domain, kind, std::move(its_pool), number);
   idle_.reserve(records_.size());  // so that give_record never allocates
   resting_.reserve(records_.size());
   return record;
@@ -70,7 +77,7 @@ OwnerRecord& Domain::Impl::take_record() {
       return record;
     }
   }
-  return make_record(OwnerKind::iteration, *pool, pool_number);
+  return make_record(OwnerKind::iteration, long_lived->pool, pool_number);
 }
 
 void Domain::Impl::give_record(OwnerRecord& record) noexcept {
@@ -79,11 +86,22 @@ void Domain::Impl::give_record(OwnerRecord& record) noexcept {
   (record.is_idle() ? idle_ : resting_).push_back(&record);
 }
 
+void Domain::Impl::stay_for_open_guards() noexcept {
+  const std::lock_guard lock(records_mutex_);
+  for (OwnerRecord& record : records_) {
+    const bool open = record.generation.load(std::memory_order_acquire) % 2 == 1;
+    if (record.kind == OwnerKind::iteration && open) {
+      record.keep_domain_for_opener();
+    }
+  }
+}
+
 Domain::Domain(DomainOptions options) : impl_(std::make_unique<Impl>(*this, std::move(options))) {}
 
 Domain::~Domain() = default;
 
 std::shared_ptr<Domain> Domain::make(DomainOptions options) {
+  detail::install_slot_hook();
   std::shared_ptr<Domain> domain(new Domain(std::move(options)));
   Impl& impl = *domain->impl_;
   Source& source = impl.options.source != nullptr ? *impl.options.source : system_source();
@@ -92,9 +110,21 @@ std::shared_ptr<Domain> Domain::make(DomainOptions options) {
                                         .bypass = impl.options.bypass,
                                         .construct_cell = detail::StorageCell::construct,
                                         .keep_alive = domain});
-  impl.long_lived = &impl.make_record(OwnerKind::runtime, *impl.pool, impl.pool_number);
+  impl.long_lived = &impl.make_record(OwnerKind::runtime, PoolHandle(*impl.pool), impl.pool_number);
   impl.long_lived_generation = impl.long_lived->open(no_thread, 0);
   return domain;
+}
+
+bool Domain::in_child() const noexcept {
+  return impl_->in_child();
+}
+
+bool Domain::has_ended() const noexcept {
+  return impl_->ended.load(std::memory_order_acquire);
+}
+
+void Domain::require_usable(const char* function) const {
+  impl_->require_usable(function);
 }
 
 std::uint64_t Domain::serial() const noexcept {
@@ -110,6 +140,9 @@ Clock& Domain::clock() const noexcept {
 }
 
 void Domain::log(LogLevel level, std::string_view text) const noexcept {
+  if (impl_->in_child()) {
+    return;  // the hook may want a lock that a thread of the parent held
+  }
   if (impl_->options.log) {
     try {
       impl_->options.log(level, text);
@@ -123,6 +156,7 @@ void Domain::log(LogLevel level, std::string_view text) const noexcept {
 }
 
 Pool Domain::make_pool(std::string name, Bytes limit, std::chrono::milliseconds limit_wait) const {
+  impl_->require_usable("Domain::make_pool");
   Source& source = impl_->options.source != nullptr ? *impl_->options.source : system_source();
   return Pool(source, PoolOptions{.name = std::move(name),
                                   .limit = limit,
@@ -133,12 +167,16 @@ Pool Domain::make_pool(std::string name, Bytes limit, std::chrono::milliseconds 
 }
 
 Owner Domain::open_loader_owner(Pool& pool) {
-  OwnerRecord& record = impl_->make_record(OwnerKind::loader, pool, next_pool_number());
+  impl_->require_usable("Domain::open_loader_owner");
+  OwnerRecord& record = impl_->make_record(OwnerKind::loader, PoolHandle(pool), next_pool_number());
   const std::uint64_t generation = record.open(no_thread, 0);
   return {record, generation, Stream{}};
 }
 
 void Domain::close_loader_owner(Owner owner) noexcept {
+  if (impl_->in_child()) {
+    return;
+  }
   owner.record()->end_generation();
   detail::park_heap_of_pool(owner.record()->pool_number);
 }
@@ -146,6 +184,9 @@ void Domain::close_loader_owner(Owner owner) noexcept {
 DomainStats Domain::stats() const noexcept {
   const auto count = [](std::int64_t n) { return static_cast<std::uint64_t>(n > 0 ? n : 0); };
   DomainStats stats;
+  if (impl_->in_child()) {
+    return stats;
+  }
   stats.storages_live = count(impl_->long_lived->live());
   stats.storages_unowned = impl_->storages_unowned.load(std::memory_order_relaxed);
   stats.storages_late = impl_->storages_late.load(std::memory_order_relaxed);
@@ -155,16 +196,16 @@ DomainStats Domain::stats() const noexcept {
 }
 
 MemoryStats Domain::memory() const noexcept {
-  return impl_->pool.has_value() ? impl_->pool->stats() : MemoryStats{};
+  return impl_->long_lived->pool.stats();
 }
 
 bool Domain::run_deferred() noexcept {
-  return impl_->deferred.run(nullptr);
+  return !in_child() && impl_->deferred.run(nullptr);
 }
 
 Bytes Domain::trim() noexcept {
-  impl_->deferred.run(nullptr);
-  return impl_->pool.has_value() ? impl_->pool->trim() : Bytes{};
+  run_deferred();
+  return impl_->long_lived->pool.trim();
 }
 
 std::string Domain::Impl::describe_outliving() const {
@@ -176,7 +217,7 @@ std::string Domain::Impl::describe_outliving() const {
 }
 
 void Domain::shutdown() noexcept {
-  if (impl_->ended.load(std::memory_order_relaxed)) {
+  if (impl_->in_child() || impl_->ended.load(std::memory_order_relaxed)) {
     return;
   }
   impl_->long_lived->end_generation();
@@ -185,11 +226,8 @@ void Domain::shutdown() noexcept {
   if (impl_->long_lived->live() > 0) {
     detail::log_safely(*this, LogLevel::info, [this] { return impl_->describe_outliving(); });
   }
-  {
-    // A scan of another thread's finishes first, since the pool's list of heaps goes now.
-    const std::lock_guard lock(impl_->replace_mutex);
-    impl_->ended.store(true, std::memory_order_release);
-  }
+  impl_->ended.store(true, std::memory_order_release);
+  impl_->stay_for_open_guards();
   impl_->pool.reset();
 }
 

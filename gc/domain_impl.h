@@ -6,6 +6,7 @@
 #include "owner_record.h"
 
 #include <ebb/alloc/address_map.h>
+#include <ebb/alloc/fork.h>
 #include <ebb/alloc/pool.h>
 #include <ebb/gc/domain.h>
 #include <ebb/gc/storage.h>
@@ -27,23 +28,35 @@ class Domain::Impl {
   // keeps its record from one iteration to the next.
   OwnerRecord& take_record();
   // Returns a new record, which is never used again for another owner.
-  OwnerRecord& make_record(OwnerKind kind, Pool& its_pool, std::uint64_t number);
+  OwnerRecord& make_record(OwnerKind kind, PoolHandle its_pool, std::uint64_t number);
   // Gives a record back whose generation has ended: by its opener, or by whom the opener handed it
   // to, since its local counts become remote ones. A record that still counts something (a job
   // that did not end, a storage that is just being released) rests until that is gone.
   void give_record(OwnerRecord& record) noexcept;
+  // The runtime ends: the domain stays for the guards that are still open, in slots of any thread.
+  void stay_for_open_guards() noexcept;
 
   // Returns what the log says of storages that outlive the runtime.
   std::string describe_outliving() const;
 
+  // What every entry asks, one of the two that throws. Any thread.
+  bool in_child() const noexcept { return detail::is_forked_child() && mark.in_child(); }
+  void require_usable(const char* function) const {
+    if (in_child() || ended.load(std::memory_order_acquire)) [[unlikely]] {
+      throw_unusable(function);
+    }
+  }
+  [[noreturn, gnu::cold]] void throw_unusable(const char* function) const;
+
+  const detail::ForkMark mark;
   Domain& domain;
   const DomainOptions options;
   const std::uint64_t serial;
   const std::uint64_t pool_number;
-  // Made by Domain::make, gone after shutdown. Not changed between.
+  // Made by Domain::make, closed by shutdown; all others go through the handle of a record, since
+  // they may come when it has closed.
   std::optional<Pool> pool;
-  // Set by shutdown before the pool goes: a guard that outlives its runtime finds no pool to scan.
-  // Release and acquire are enough: destroying a runtime while others use it is not allowed.
+  // Set by shutdown before the pool closes, so that late calls say so. Release and acquire.
   std::atomic<bool> ended{false};
   OwnerRecord* long_lived = nullptr;  // set once, in make
   std::uint64_t long_lived_generation = 0;
@@ -66,8 +79,7 @@ class Domain::Impl {
   // Guards the finalizer lists of all storages of this domain: registration is rare.
   std::mutex finalizer_mutex;
   // Held while the bytes of a storage are replaced, and while a scan for stragglers reads them: a
-  // close may scan while a late task resizes. Also while ended is set, so that no scan walks over a
-  // list of heaps that goes. Taken by rare calls only.
+  // close may scan while a late task resizes. Taken by rare calls only.
   mutable std::mutex replace_mutex;
   detail::DeferredReleases deferred;
   // Guards the storages that are known by their address only.

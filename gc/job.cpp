@@ -3,6 +3,7 @@
 #include "log_safely.h"
 #include "owner_record.h"
 
+#include <ebb/alloc/fork.h>
 #include <ebb/gc/domain.h>
 #include <ebb/gc/job.h>
 
@@ -19,13 +20,17 @@ std::atomic<std::int64_t>& count_of(OwnerRecord& record, bool device_work) noexc
 }  // namespace
 
 Job::Job(Owner owner, Counts counts) noexcept : owner_(owner) {
-  if (owner_ && owner_.kind() != OwnerKind::runtime) {
-    // Held until the count is down again: the last one of an iteration may end the runtime.
-    domain_ = owner_.domain()->weak_from_this().lock();
-    OwnerRecord& record = *owner_.record();
-    if (record.add_pending(count_of(record, counts == Counts::device_work), owner_.generation())) {
-      counts_ = counts;
-    }
+  if (!owner_) {
+    return;
+  }
+  // Held while the owner is used: the last one of an iteration may end the runtime.
+  domain_ = owner_.domain()->weak_from_this().lock();
+  if (owner_.kind() == OwnerKind::runtime || owner_.domain()->in_child()) {
+    return;
+  }
+  OwnerRecord& record = *owner_.record();
+  if (record.add_pending(count_of(record, counts == Counts::device_work), owner_.generation())) {
+    counts_ = counts;
   }
 }
 
@@ -54,18 +59,28 @@ Job& Job::operator=(Job&& other) noexcept {
 }
 
 void Job::finish() noexcept {
-  if (note_ != nullptr) {
+  const bool in_child = domain_ != nullptr && domain_->in_child();
+  if (note_ != nullptr && !in_child) {
     const std::unique_ptr<detail::JobNote> note(std::exchange(note_, nullptr));
     owner_.record()->remove_note(*note);
   }
-  if (const Counts counts = std::exchange(counts_, Counts::nothing); counts != Counts::nothing) {
+  const Counts counts = std::exchange(counts_, Counts::nothing);
+  if (counts != Counts::nothing && !in_child) {
     OwnerRecord& record = *owner_.record();
     record.end_pending(count_of(record, counts == Counts::device_work));
   }
-  domain_.reset();
+}
+
+void Job::require_own_process(const char* function) const {
+  if (domain_ != nullptr && domain_->in_child()) {
+    detail::throw_forked(function);
+  }
 }
 
 void Job::fail(std::exception_ptr error) noexcept {
+  if (domain_ != nullptr && domain_->in_child()) {
+    return;
+  }
   if (counts_ != Counts::nothing && owner_.is_open()) {
     owner_.record()->store_error(std::move(error));
   } else if (Domain* const domain = owner_.domain()) {

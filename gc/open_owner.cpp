@@ -19,27 +19,32 @@ namespace ebb::inline v0 {
 
 OpenOwner::OpenOwner(CloseSeries& series, std::uint64_t iteration, Place place)
     : series_(series), iteration_(iteration), place_(place) {
+  CloseSeries::Impl& impl = series.impl();
+  impl.domain->impl().require_usable("Iteration");
   series.rethrow_stored();
   detail::drop_stale_owner();
-  CloseSeries::Impl& impl = series.impl();
   impl.wait_for_devices(impl.options.in_flight);
   record_ = impl.spare.exchange(nullptr, std::memory_order_acquire);
   if (record_ == nullptr) {
     record_ = &impl.domain->impl().take_record();
   }
+  if (!detail::slot().watched) {
+    detail::watch_thread_end();
+  }
   thread_ = detail::this_thread_number();
-  record_->since = record_->pool->cell_epoch();
+  record_->since = record_->pool.cell_epoch();
   record_->tracks = impl.options.policy == Policy::revoke;
   record_->has_immigrants.store(false, std::memory_order_relaxed);
   watch_known_places();
   generation_ = record_->open(thread_, iteration);
   const Owner current = detail::slot().owner;
   enclosing_ = current ? current : detail::fallback_owner();
+  record_->enclosing = current.record();
   detail::enter_owner(saved_, owner());
 }
 
 OpenOwner::~OpenOwner() {
-  if (!open_) {
+  if (!open_ || record_->domain->impl().in_child()) {
     return;
   }
   try {
@@ -80,6 +85,7 @@ CloseResult OpenOwner::close_briefly() {
 }
 
 CloseResult OpenOwner::close(Reports reports) {
+  record_->domain->impl().mark.require_own_process("Iteration::close");
   if (!open_) {
     throw misuse("it is closed already");
   }
@@ -118,13 +124,16 @@ CloseResult OpenOwner::close_steps(Reports reports) {
   // Storages that a foreign thread makes with a copied owner at this very moment either see the
   // end, or are seen here.
   record.end_generation();
+  std::shared_ptr<Domain> kept;
+  if (impl.domain->impl().ended.load(std::memory_order_acquire)) [[unlikely]] {
+    kept = record.forget_opener();
+  }
   result.jobs_pending = static_cast<std::uint64_t>(
       std::max<std::int64_t>(record.jobs.load(std::memory_order_seq_cst), 0));
   const bool alive = record.live() != 0;
   const std::exception_ptr failed =
       record.has_error.load(std::memory_order_relaxed) ? record.take_error() : nullptr;
-  detail::leave_owner(saved_, true);
-  detail::drop_stale_owner();
+  leave();
   const std::uint64_t closed_before = impl.closed.fetch_add(1, std::memory_order_relaxed);
   if (!alive && result.jobs_pending == 0) {
     impl.note_clean();
@@ -137,6 +146,18 @@ CloseResult OpenOwner::close_steps(Reports reports) {
     std::rethrow_exception(failed);
   }
   return result;
+}
+
+void OpenOwner::leave() noexcept {
+  // Where the slot names another guard, that was ended by another thread, as were all between:
+  // their domains need not stay for the slot any more.
+  OwnerRecord* inner = detail::slot().owner.record();
+  while (inner != nullptr && inner != record_) {
+    const std::shared_ptr<Domain> kept = inner->forget_opener();
+    inner = kept != nullptr ? inner->enclosing : nullptr;
+  }
+  detail::leave_owner(saved_, true);
+  detail::drop_stale_owner();
 }
 
 void OpenOwner::let_go() noexcept {
@@ -169,9 +190,9 @@ void OpenOwner::abandon(const char* why) noexcept {
   if (mine) {
     record.domain->impl().give_record(record);
     if (!detail::slot().owner.is_open()) {
-      detail::leave_owner(saved_, true);  // else what was opened after this restores the slot
-      detail::drop_stale_owner();
+      leave();  // else what was opened after this restores the slot
     }
+    record.forget_opener();
   }
   detail::log_safely(series_.domain(), LogLevel::error, [why, adopted] {
     return std::string(why) + "\n  the guard's destructor adopted " + std::to_string(adopted) +

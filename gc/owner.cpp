@@ -4,6 +4,7 @@
 #include "owner_record.h"
 #include "slot.h"
 
+#include <ebb/alloc/fork.h>
 #include <ebb/gc/owner.h>
 
 #include <stdexcept>
@@ -14,6 +15,9 @@ namespace ebb::inline v0 {
 Owner Owner::current(const char* function) {
   const Owner owner = current_or_none();
   if (!owner) {
+    if (detail::slot().forked) {
+      detail::throw_forked(function);
+    }
     throw std::invalid_argument(
         "[" + std::string(function) +
         "] this thread has no owner to charge: pass a Runtime or an Iteration first, open an "

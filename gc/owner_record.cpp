@@ -2,12 +2,18 @@
 // Counting: charges, releases and jobs of one owner. [gc.count]
 #include "owner_record.h"
 
+#include <ebb/alloc/fork.h>
+#include <ebb/gc/domain.h>
+
 #include <algorithm>
 #include <utility>
 
 namespace ebb::inline v0 {
 
 bool OwnerRecord::charge_remotely(std::uint64_t wanted, std::int64_t bytes) noexcept {
+  if (detail::is_forked_child() && domain->in_child()) [[unlikely]] {
+    return false;  // waking the closing thread needs a lock that it may have held
+  }
   remote_live.fetch_add(1, std::memory_order_seq_cst);
   if (generation.load(std::memory_order_seq_cst) != wanted) {
     remote_live.fetch_sub(1, std::memory_order_seq_cst);
@@ -117,7 +123,15 @@ std::uint64_t OwnerRecord::open(std::uint64_t thread, std::uint64_t new_iteratio
 
 void OwnerRecord::keep_domain_for_opener() noexcept {
   const std::lock_guard lock(mutex);
-  kept_domain_ = domain->weak_from_this().lock();
+  if (!opener_ended_) {
+    kept_domain_ = domain->weak_from_this().lock();
+  }
+}
+
+std::shared_ptr<Domain> OwnerRecord::end_opener() noexcept {
+  const std::lock_guard lock(mutex);
+  opener_ended_ = true;
+  return std::exchange(kept_domain_, nullptr);
 }
 
 std::shared_ptr<Domain> OwnerRecord::forget_opener() noexcept {

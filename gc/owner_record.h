@@ -18,6 +18,7 @@
 #include <exception>
 #include <memory>
 #include <mutex>
+#include <utility>
 #include <vector>
 
 namespace ebb::inline v0 {
@@ -39,9 +40,12 @@ inline constexpr std::uint64_t no_thread = ~std::uint64_t{0};
 // NOLINTNEXTLINE(clang-analyzer-optin.performance.Padding): the remote counts have their own line
 class alignas(64) OwnerRecord {
  public:
-  OwnerRecord(Domain& its_domain, OwnerKind its_kind, Pool& its_pool,
+  OwnerRecord(Domain& its_domain, OwnerKind its_kind, PoolHandle its_pool,
               std::uint64_t its_pool_number) noexcept
-      : domain(&its_domain), pool(&its_pool), pool_number(its_pool_number), kind(its_kind) {}
+      : domain(&its_domain),
+        pool(std::move(its_pool)),
+        pool_number(its_pool_number),
+        kind(its_kind) {}
 
   // Charges one storage to this record if generation is still open. Returns whether it did.
   // Any thread.
@@ -108,10 +112,12 @@ class alignas(64) OwnerRecord {
   // caller sees their count.
   void end_generation() noexcept { generation.fetch_add(1, std::memory_order_seq_cst); }
 
-  // A guard was destroyed on a thread that is not its opener: the opener's slot still names this
-  // record, so the domain is kept until the opener has noticed.
+  // A guard was destroyed on a thread that is not its opener, or the runtime before the guard: the
+  // opener's slot still names this record, so the domain is kept until the opener has noticed.
   void keep_domain_for_opener() noexcept;
   std::shared_ptr<Domain> forget_opener() noexcept;
+  // The opener's thread ends with the guard open: its slot is gone. Returns what was kept for it.
+  std::shared_ptr<Domain> end_opener() noexcept;
 
   void store_error(std::exception_ptr error) noexcept;
   std::exception_ptr take_error() noexcept;
@@ -125,7 +131,7 @@ class alignas(64) OwnerRecord {
   std::atomic<std::uint64_t> opener{no_thread};
   // The same for all generations, so that stale handles may read them.
   Domain* const domain;
-  Pool* const pool;  // used under an open generation only: a loader's pool goes with the loader
+  const PoolHandle pool;  // which may have closed: a loader's pool goes with the loader
   const std::uint64_t pool_number;
   const OwnerKind kind;
   // Written by open(); read by holders of an open generation.
@@ -150,6 +156,7 @@ class alignas(64) OwnerRecord {
     }
     return number;
   }
+  OwnerRecord* enclosing = nullptr;  // whom the opener's slot named before
   // Modulo 2^64, like the remote ones: a request for more than there are addresses is counted too,
   // until it has failed.
   std::uint64_t local_bytes = 0;
@@ -170,7 +177,7 @@ class alignas(64) OwnerRecord {
   // who counts down sees it, or the waiting thread sees the count before it sleeps.
   std::atomic<int> waiting{0};
   std::atomic<bool> has_error{false};
-  // Guards first_error_, kept_domain_ and notes_; changed is notified under it.
+  // Guards first_error_, kept_domain_, opener_ended_ and notes_; changed is notified under it.
   std::mutex mutex;
   std::condition_variable changed;
   // What containers allocate from. [rt.tensor]
@@ -182,6 +189,7 @@ class alignas(64) OwnerRecord {
   std::exception_ptr first_error_;
   std::shared_ptr<Domain> kept_domain_;
   detail::JobNote* notes_ = nullptr;
+  bool opener_ended_ = false;  // such a record is not used again
 };
 
 }  // namespace ebb::inline v0

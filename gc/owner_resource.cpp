@@ -4,6 +4,7 @@
 #include "owner_record.h"
 
 #include <ebb/alloc/check.h>
+#include <ebb/gc/domain.h>
 #include <ebb/gc/owner_resource.h>
 #include <ebb/gc/storage.h>
 
@@ -39,6 +40,9 @@ void* ScopedResource::do_allocate(std::size_t bytes, std::size_t alignment) {
 }
 
 void ScopedResource::do_deallocate(void* memory, std::size_t /*bytes*/, std::size_t /*alignment*/) {
+  if (record_.domain->in_child()) {
+    return;  // the handle may lie in memory that the parent sees
+  }
   Storage* const handle = handle_of(memory);
   // The last storage of a runtime takes the domain along, and this object with it.
   const Storage last = std::move(*handle);
@@ -49,6 +53,7 @@ void ScopedResource::do_deallocate(void* memory, std::size_t /*bytes*/, std::siz
 
 std::pmr::memory_resource* resource_of(Owner owner, Place at) {
   EBB_REQUIRE(owner, "resource_of", "the owner is empty: pass a Runtime or an Iteration");
+  owner.domain()->require_usable("resource_of");
   owner.record()->resource.aim(owner.generation(), at);
   return &owner.record()->resource;
 }

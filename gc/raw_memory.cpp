@@ -33,6 +33,7 @@ char* RawMemory::allocate(std::size_t bytes) const {
 
 void RawMemory::deallocate(char* data, std::size_t bytes) const {
   Domain::Impl& domain = owner_.domain()->impl();
+  domain.mark.require_own_process("RawMemory::deallocate");
   // Dropped after the lock: the last storage of a runtime takes the domain along.
   Storage last;
   const std::lock_guard lock(domain.raw_mutex);

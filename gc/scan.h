@@ -16,7 +16,8 @@ namespace ebb::inline v0::detail {
 // for those charged to record if that is not null; the cell is pinned meanwhile. Throws what visit
 // throws, after which it is not called again.
 template <class Visit>
-void for_each_live(const Pool& pool, std::uint64_t since, const OwnerRecord* record, Visit visit) {
+void for_each_live(const PoolHandle& pool, std::uint64_t since, const OwnerRecord* record,
+                   Visit visit) {
   struct Context {
     const OwnerRecord* record;
     Visit* visit;
@@ -43,16 +44,13 @@ void for_each_live(const Pool& pool, std::uint64_t since, const OwnerRecord* rec
   }
 }
 
-// The same for all that record holds. With the domain's replace_mutex held. Once the runtime is
-// gone, so is the list of its heaps: then there is nothing to walk over.
+// The same for all that record holds. With the domain's replace_mutex held. Once the pool has
+// closed there is nothing to walk over.
 template <class Visit>
 void for_each_owned(const OwnerRecord& record, Visit visit) {
-  if (record.domain->impl().ended.load(std::memory_order_acquire)) {
-    return;
-  }
   const bool everywhere =
       record.kind != OwnerKind::iteration || record.has_immigrants.load(std::memory_order_relaxed);
-  for_each_live(*record.pool, everywhere ? 0 : record.since, &record, visit);
+  for_each_live(record.pool, everywhere ? 0 : record.since, &record, visit);
 }
 
 }  // namespace ebb::inline v0::detail

@@ -4,8 +4,9 @@
 
 #include "domain_impl.h"
 
-#include <stdexcept>
+#include <new>
 
+#include <pthread.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -30,6 +31,11 @@ struct ParkAtExit {
   ~ParkAtExit() {
     thread_ended = true;
     drop_stale_owner();
+    // A guard that is still open is another thread's to end, or nobody's.
+    std::shared_ptr<Domain> kept;
+    if (this_slot.owner.is_open() && this_slot.owner.kind() == OwnerKind::iteration) {
+      kept = this_slot.owner.record()->end_opener();
+    }
     if (this_slot.heap != nullptr && !this_slot.heap_inherited) {
       Pool::park(*this_slot.heap);
     }
@@ -38,7 +44,28 @@ struct ParkAtExit {
 };
 thread_local ParkAtExit park_at_exit;
 
+void empty_slot_in_child() noexcept {
+  Slot empty;
+  empty.phase = this_slot.phase;
+  empty.watched = this_slot.watched;
+  empty.forked = this_slot.forked || this_slot.owner;
+  empty.forks = static_cast<std::uint8_t>(this_slot.forks + 1);
+  this_slot = empty;
+}
+
 }  // namespace
+
+void install_slot_hook() {
+  static const int refused = ::pthread_atfork(nullptr, nullptr, empty_slot_in_child);
+  if (refused != 0) {
+    throw std::bad_alloc();
+  }
+}
+
+void watch_thread_end() noexcept {
+  park_at_exit.armed = true;  // constructs it, so that its destructor runs
+  this_slot.watched = true;
+}
 
 std::uint64_t ask_thread_number() noexcept {
   this_slot.thread = static_cast<std::uint64_t>(syscall(SYS_gettid));
@@ -58,11 +85,16 @@ void enter_owner(Slot& saved, Owner owner) noexcept {
 }
 
 void leave_owner(const Slot& saved, bool keep_heap) noexcept {
+  if (saved.forks != this_slot.forks) {
+    return;  // saved before a fork: all of the slot is this process's own
+  }
   Heap* const mine = this_slot.heap_inherited ? nullptr : this_slot.heap;
   const std::uint64_t pool = this_slot.heap_pool;
   const std::uint64_t thread = this_slot.thread;
+  const bool watched = this_slot.watched;
   this_slot = saved;
   this_slot.thread = thread;
+  this_slot.watched = watched;
   if (mine == nullptr) {
     return;
   }
@@ -97,11 +129,8 @@ void park_heap_of_pool(std::uint64_t pool) noexcept {
 }
 
 void HeapLease::take(const OwnerRecord& record) {
-  if (record.domain->impl().ended.load(std::memory_order_acquire)) {
-    throw std::invalid_argument(
-        "[Storage::make] the runtime has been destroyed: nothing can be made in it");
-  }
-  Heap& taken = record.pool->acquire();
+  record.domain->impl().require_usable("Storage::make");
+  Heap& taken = record.pool.acquire();
   heap_ = &taken;
   // A thread with a fallback owner is a pool's, and nobody tells when it has gone idle.
   const bool inherited = this_slot.heap != nullptr && this_slot.heap_inherited;
@@ -112,7 +141,7 @@ void HeapLease::take(const OwnerRecord& record) {
   if (this_slot.heap != nullptr) {
     Pool::park(*this_slot.heap);
   }
-  park_at_exit.armed = true;  // constructs it, so that its destructor runs
+  watch_thread_end();
   this_slot.heap = &taken;
   this_slot.heap_pool = record.pool_number;
   this_slot.heap_inherited = false;

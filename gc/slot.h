@@ -21,6 +21,13 @@ inline Slot& slot() noexcept {
   return this_slot;
 }
 
+// From now on a forked child begins with an empty slot: what its parent's named is not to be used.
+// Throws std::bad_alloc. [rt.fork]
+void install_slot_hook();
+
+// From now on the end of this thread parks its heap, and tells an open guard.
+void watch_thread_end() noexcept;
+
 // Asks the system for this thread's number and keeps it in the slot.
 std::uint64_t ask_thread_number() noexcept;
 
@@ -50,7 +57,8 @@ void park_heap_of_pool(std::uint64_t pool) noexcept;
 // the pool, which stays in the slot unless an enclosing scope's heap is there.
 class HeapLease {
  public:
-  // Throws OutOfMemory when a new heap cannot be made.
+  // Throws OutOfMemory when a new heap cannot be made, and ForkedError in a forked child, which
+  // has no heap in the slot and so comes to take().
   explicit HeapLease(const OwnerRecord& record) {
     const Slot& s = slot();
     if (s.heap != nullptr && s.heap_pool == record.pool_number) {

@@ -6,6 +6,7 @@
 #include "storage_cell.h"
 #include "stragglers.h"
 
+#include <ebb/alloc/fork.h>
 #include <ebb/gc/error.h>
 #include <ebb/gc/storage.h>
 
@@ -18,6 +19,15 @@
 namespace ebb::inline v0 {
 namespace detail {
 namespace {
+
+// Whether the storage belongs to the process that this one was forked from: it stays as it is.
+inline bool is_parents(const StorageCell& cell) noexcept {
+  return is_forked_child() && cell.home->in_child();
+}
+
+Domain::Impl& owner_impl(const StorageCell& cell) noexcept {
+  return cell.owner.record()->domain->impl();
+}
 
 void run_finalizers(StorageCell& cell) noexcept {
   // The last strong reference is gone, so nobody registers any more.
@@ -109,8 +119,7 @@ class Charge {
     record_ = impl.long_lived;
     if (!record_->charge(impl.long_lived_generation, bytes_, thread_)) {
       record_ = nullptr;
-      throw std::invalid_argument("[" + std::string(function) +
-                                  "] the runtime has been destroyed: nothing can be made in it");
+      impl.throw_unusable(function);
     }
     note_late(domain);
   }
@@ -223,6 +232,9 @@ void release_storage(StorageCell& cell) noexcept {
 
 void storage_last_strong(StorageHead* head) noexcept {
   StorageCell& cell = cell_of(head);
+  if (is_parents(cell)) [[unlikely]] {
+    return;
+  }
   if (!defers(cell) || !cell.owner.record()->domain->impl().deferred.push(cell)) [[likely]] {
     release_now(cell);
   }
@@ -247,6 +259,9 @@ void StorageCell::change_adopted(Domain::Impl& domain, std::int64_t by) noexcept
 }
 
 void storage_drop_weak(StorageHead* head) noexcept {
+  if (is_parents(cell_of(head))) [[unlikely]] {
+    return;
+  }
   drop_weak(head);
 }
 
@@ -301,8 +316,9 @@ void Storage::set_name(const char* name) noexcept {
 
 void Storage::add_finalizer(void (*finalizer)(void* context) noexcept, void* context) {
   detail::StorageCell& cell = detail::cell_of(head_);
+  detail::owner_impl(cell).mark.require_own_process("Storage::add_finalizer");
   auto fresh = std::make_unique<detail::Finalizer>(detail::Finalizer{finalizer, context, nullptr});
-  const std::lock_guard lock(cell.owner.record()->domain->impl().finalizer_mutex);
+  const std::lock_guard lock(detail::owner_impl(cell).finalizer_mutex);
   detail::Finalizer** end = &cell.finalizers;
   while (*end != nullptr) {
     if ((*end)->call == finalizer && (*end)->context == context) {
@@ -316,6 +332,9 @@ void Storage::add_finalizer(void (*finalizer)(void* context) noexcept, void* con
 void Storage::transfer(const Owner& owner) noexcept {
   detail::StorageCell& cell = detail::cell_of(head_);
   Domain& domain = *owner.record()->domain;
+  if (domain.in_child()) {
+    return;
+  }
   const std::uint64_t thread = detail::this_thread_number();
   const std::int64_t bytes = detail::signed_bytes(cell.bytes);
   OwnerRecord* target = owner.record();

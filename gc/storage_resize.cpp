@@ -40,6 +40,7 @@ const OwnerRecord& resizable(detail::StorageHead* head, const char* function) {
               ", not in host memory");
   require_unheld(head, function);
   const OwnerRecord& owner = owner_of(cell_of(head));
+  owner.domain->impl().mark.require_own_process(function);
   EBB_REQUIRE(owner.kind != OwnerKind::loader, function,
               "the storage is a loader's, whose slots have one size");
   return owner;
@@ -135,6 +136,7 @@ void Storage::swap(Storage& other) {
   StorageCell& a = cell_of(head_);
   StorageCell& b = cell_of(other.head_);
   Domain::Impl& impl = owner_of(a).domain->impl();
+  impl.mark.require_own_process(function);
   const std::scoped_lock lock(impl.replace_mutex, impl.finalizer_mutex);
   EBB_REQUIRE(&owner_of(a) == &owner_of(b), function,
               "the storages have different owners: keep() or copy one of them first");

@@ -146,12 +146,10 @@ void find_earlier(const OwnerRecord& record, std::vector<StragglerPlace>& places
   });
 }
 
-std::vector<StragglerPlace> find_live(const Domain::Impl& domain, const Pool& pool) {
+std::vector<StragglerPlace> find_live(const Domain::Impl& domain, const PoolHandle& pool) {
   Places places;
   const std::lock_guard lock(domain.replace_mutex);
-  if (!domain.ended.load(std::memory_order_acquire)) {  // else the list of the heaps is gone
-    for_each_live(pool, 0, nullptr, [&places](const StorageCell& cell) { places.add(cell); });
-  }
+  for_each_live(pool, 0, nullptr, [&places](const StorageCell& cell) { places.add(cell); });
   return places.sorted();
 }
 
@@ -159,7 +157,7 @@ std::string describe_holders(const OwnerRecord& record) {
   constexpr std::size_t shown = 5;
   std::string text;
   std::size_t line = 0;
-  for (const StragglerPlace& p : find_live(record.domain->impl(), *record.pool)) {
+  for (const StragglerPlace& p : find_live(record.domain->impl(), record.pool)) {
     if (line++ == shown) {
       break;
     }

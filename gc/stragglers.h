@@ -16,7 +16,8 @@ namespace ebb::inline v0::detail {
 // Puts the live storages charged to record into tallies, by place. Throws std::bad_alloc.
 void tally_stragglers(const OwnerRecord& record, std::vector<Tally>& tallies);
 
-// Returns the same as a report tells it, the most bytes first.
+// Returns the same as a report tells it, the most bytes first. All of these find nothing once the
+// runtime has ended, or the loader whose pool it is.
 std::vector<StragglerPlace> find_stragglers(const OwnerRecord& record);
 
 // Fills in which stragglers of earlier iterations are still alive. Walks over all cells.
@@ -39,7 +40,7 @@ Adopted adopt_stragglers(OwnerRecord& record, Policy policy) noexcept;
 Adopted adopt_all(OwnerRecord& record, Policy policy) noexcept;
 
 // Returns all live storages of a pool of the domain's, whoever is charged.
-std::vector<StragglerPlace> find_live(const Domain::Impl& domain, const Pool& pool);
+std::vector<StragglerPlace> find_live(const Domain::Impl& domain, const PoolHandle& pool);
 
 // Returns "3 storages (1.5 MiB)".
 std::string describe_total(const std::vector<StragglerPlace>& places);

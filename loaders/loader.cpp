@@ -16,7 +16,11 @@ Loader::Loader(Runtime& rt, AnyDataset data, LoaderOptions options, Place at)
 }
 
 Loader::~Loader() {
-  core_->shut_down();
+  if (core_->in_child()) {
+    core_->leave_behind();
+  } else {
+    core_->shut_down();
+  }
 }
 
 std::optional<Batch> Loader::next() {
@@ -33,7 +37,7 @@ std::uint64_t Loader::next_epoch() const noexcept {
 
 void Loader::closed(const Batch& batch) noexcept {
   // A batch of an epoch that was left, or from before restore, says nothing about where we stand.
-  if (core_->restored || batch.epoch() != core_->cursor_epoch) {
+  if (core_->in_child() || core_->restored || batch.epoch() != core_->cursor_epoch) {
     return;
   }
   core_->cursor_seq = std::max(core_->cursor_seq, batch.seq() + 1);
@@ -53,6 +57,7 @@ LoaderState Loader::state() const noexcept {
 }
 
 void Loader::restore(const LoaderState& state) {
+  core_->require_usable("Loader::restore");
   const LoaderState own = this->state();
   const auto require_same = [](const char* what, std::uint64_t saved, std::uint64_t mine) {
     EBB_REQUIRE(saved == mine, "Loader::restore", "the state was saved with ", what, " ",
@@ -89,6 +94,9 @@ LoaderStats Loader::stats() const noexcept {
 
 LoaderStats Loader::Core::stats() const noexcept {
   LoaderStats stats;
+  if (in_child()) {
+    return stats;
+  }
   {
     const std::lock_guard lock(mutex_);
     stats = counts_;

@@ -3,6 +3,7 @@
 #include "loader_core.h"
 
 #include <ebb/alloc/check.h>
+#include <ebb/alloc/fork.h>
 
 #include <algorithm>
 #include <chrono>
@@ -40,6 +41,11 @@ std::uint64_t batches_of(const LoaderOptions& options, std::uint64_t size) {
   return size / batch + (!options.drop_last && size % batch != 0 ? 1 : 0);
 }
 
+const std::shared_ptr<Domain>& usable(const std::shared_ptr<Domain>& domain) {
+  domain->require_usable("Loader");
+  return domain;
+}
+
 // A batch is never larger than the data set.
 std::size_t slot_samples(const LoaderOptions& options, std::uint64_t size) {
   return static_cast<std::size_t>(std::min(size, static_cast<std::uint64_t>(options.batch)));
@@ -51,7 +57,7 @@ Loader::Core::Core(Runtime& rt, AnyDataset its_data, const LoaderOptions& its_op
     : data(std::move(its_data)),
       options(checked(its_options, data)),
       batches(batches_of(options, data.size())),
-      domain_(rt.domain()),
+      domain_(usable(rt.domain())),
       executor_(options.workers == 0 ? nullptr : &rt.load_executor(options.workers)),
       layout_(data.schema(), slot_samples(options, data.size())),
       ahead_(std::max(options.depth, options.workers)),
@@ -94,13 +100,18 @@ void Loader::Core::Hands::prepare(const AnyDataset& dataset) noexcept {
 }
 
 bool Loader::Core::run_without_workers(Lock& lock) noexcept {
-  if (executor_->concurrency() > 1) {
+  if (domain_->has_ended() || executor_->concurrency() > 1) {
     return false;
   }
   lock.unlock();
   const bool ran = executor_->run_one();
   lock.lock();
   return ran;
+}
+
+void Loader::Core::leave_behind() noexcept {
+  left_behind = shared_from_this();
+  detail::leave_behind(this);
 }
 
 void Loader::Core::shut_down() noexcept {

@@ -39,6 +39,10 @@ class Loader::Core : public std::enable_shared_from_this<Core> {
   void allocate();
   // Waits for running loads, at most 2 s. Afterwards nothing is begun any more.
   void shut_down() noexcept;
+  bool in_child() const noexcept { return domain_->in_child(); }
+  void require_usable(const char* function) const { domain_->require_usable(function); }
+  // The end in a forked child: all stays as it is.
+  void leave_behind() noexcept;
 
   // The consumer's thread.
   std::optional<Batch> next();
@@ -57,6 +61,7 @@ class Loader::Core : public std::enable_shared_from_this<Core> {
   std::uint64_t cursor_epoch = 0;
   std::uint64_t cursor_seq = 0;
   bool restored = false;  // the cursor is where the next epoch, if it is the cursor's, begins
+  std::shared_ptr<Core> left_behind;  // this, in a forked child: never destroyed
 
  private:
   using Lock = std::unique_lock<std::mutex>;

@@ -16,6 +16,7 @@ constexpr Milliseconds patience{1};
 }  // namespace
 
 void Loader::Core::begin_epoch(std::uint64_t epoch) {
+  require_usable("Loader::begin_epoch");
   const std::uint64_t from = restored && epoch == cursor_epoch ? cursor_seq : 0;
   restored = false;
   next_epoch = epoch + 1;
@@ -35,6 +36,7 @@ void Loader::Core::begin_epoch(std::uint64_t epoch) {
 }
 
 std::optional<Batch> Loader::Core::next() {
+  require_usable("Loader::next");
   if (!begun_) {  // written by this thread only
     begin_epoch(next_epoch);
   }

@@ -2,6 +2,7 @@
 // An executor over std::jthread workers: the one that ThreadSanitizer can see through. [rt.exec]
 #include "task_queue.h"
 
+#include <ebb/alloc/fork.h>
 #include <ebb/runtime/executor.h>
 
 #include <condition_variable>
@@ -15,15 +16,17 @@
 namespace ebb::inline v0 {
 namespace {
 
-class JthreadExecutor final : public Executor {
+// The queue and its threads. In a forked child they are left as they are: the threads are not
+// there, and one of them may have held the mutex.
+class Workers {
  public:
-  JthreadExecutor(std::string name, unsigned threads)
+  Workers(std::string name, unsigned threads)
       : name_(std::move(name)), workers_wanted_(threads > 0 ? threads - 1 : 0) {}
-  JthreadExecutor(const JthreadExecutor&) = delete;
-  JthreadExecutor& operator=(const JthreadExecutor&) = delete;
-  JthreadExecutor(JthreadExecutor&&) = delete;
-  JthreadExecutor& operator=(JthreadExecutor&&) = delete;
-  ~JthreadExecutor() override {
+  Workers(const Workers&) = delete;
+  Workers& operator=(const Workers&) = delete;
+  Workers(Workers&&) = delete;
+  Workers& operator=(Workers&&) = delete;
+  ~Workers() {
     {
       const std::lock_guard lock(mutex_);
       stopping_ = true;
@@ -34,9 +37,9 @@ class JthreadExecutor final : public Executor {
     }
   }
 
-  unsigned concurrency() const noexcept override { return workers_wanted_ + 1; }
+  unsigned concurrency() const noexcept { return workers_wanted_ + 1; }
 
-  void submit(Task& task) override {
+  void submit(Task& task) {
     task.bind_to_current_owner();
     {
       const std::lock_guard lock(mutex_);
@@ -46,7 +49,7 @@ class JthreadExecutor final : public Executor {
     available_.notify_one();
   }
 
-  bool run_one() noexcept override {
+  bool run_one() noexcept {
     Task* task = nullptr;
     {
       const std::lock_guard lock(mutex_);
@@ -63,7 +66,7 @@ class JthreadExecutor final : public Executor {
   // Called with mutex_ held. Throws std::system_error when the system refuses a thread; those that
   // were made work on, and the next submit tries again.
   void start_workers() {
-    while (workers_.size() < workers_wanted_) {
+    while (!stopping_ && workers_.size() < workers_wanted_) {
       workers_.emplace_back([this, number = workers_.size()] { work(number); });
     }
   }
@@ -93,6 +96,22 @@ class JthreadExecutor final : public Executor {
   detail::TaskQueue queue_;
   bool stopping_ = false;
   std::vector<std::jthread> workers_;
+};
+
+class JthreadExecutor final : public Executor {
+ public:
+  JthreadExecutor(std::string name, unsigned threads)
+      : workers_(std::make_unique<Workers>(std::move(name), threads)) {}
+
+  unsigned concurrency() const noexcept override { return workers_->concurrency(); }
+  void submit(Task& task) override {
+    workers_.mark().require_own_process("Executor::submit");
+    workers_->submit(task);
+  }
+  bool run_one() noexcept override { return !workers_.mark().in_child() && workers_->run_one(); }
+
+ private:
+  detail::OwnedHere<Workers> workers_;
 };
 
 }  // namespace

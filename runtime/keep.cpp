@@ -11,6 +11,7 @@ Tensor keep_in(const Tensor& tensor, Owner owner, Place at) {
   if (!tensor.defined()) {
     throw std::invalid_argument("[keep] the tensor is undefined");
   }
+  owner.domain()->require_usable("keep");
   tensor.storage().require_memory("keep");
   // A loader's slot is never given away: it would be missing from its ring.
   if (tensor.storage().owner_kind() == OwnerKind::loader) {

@@ -56,7 +56,11 @@ class Loop::Impl {
   Impl(Runtime& its_runtime, LoopOptions its_options)
       : rt(its_runtime),
         options(checked(std::move(its_options))),
-        series(rt.domain(), close_options(rt, options)) {}
+        series(rt.domain(), close_options(rt, options)) {
+    domain().require_usable("Loop");
+  }
+
+  Domain& domain() const noexcept { return series.domain(); }
 
   Runtime& rt;
   const LoopOptions options;
@@ -88,8 +92,15 @@ const LoopOptions& Loop::options() const noexcept {
   return impl_->options;
 }
 
+void Loop::require_own_process(const char* function) const {
+  impl_.mark().require_own_process(function);
+}
+
 LoopStats Loop::stats() const noexcept {
-  const MemoryStats memory = impl_->rt.memory();
+  if (impl_->domain().in_child()) {
+    return {};
+  }
+  const MemoryStats memory = impl_->domain().memory();  // not the runtime's, which may have ended
   return {.iterations = impl_->series.closed_total(),
           .stragglers = impl_->series.stragglers_total(),
           .live_peak = memory.live_peak,
@@ -97,6 +108,7 @@ LoopStats Loop::stats() const noexcept {
 }
 
 std::vector<LoggedValue> Loop::logged() const {
+  require_own_process("Loop::logged");
   const std::lock_guard lock(impl_->mutex);
   std::vector<LoggedValue> values;
   values.reserve(impl_->logged.size());
@@ -108,6 +120,9 @@ std::vector<LoggedValue> Loop::logged() const {
 }
 
 void Loop::reset_logged() noexcept {
+  if (impl_->domain().in_child()) {
+    return;
+  }
   const std::lock_guard lock(impl_->mutex);
   for (Impl::Logged& entry : impl_->logged) {
     entry.sum = 0;
@@ -140,6 +155,7 @@ Tensor Iteration::keep_copy(const Tensor& tensor, Place at) const {
 }
 
 void Iteration::log(std::string_view name, double value) {
+  loop_.require_own_process("Iteration::log");
   const std::lock_guard lock(loop_.impl_->mutex);
   auto& logged = loop_.impl_->logged;
   auto entry = std::find_if(logged.begin(), logged.end(),

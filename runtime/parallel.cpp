@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Splitting a loop: the caller and up to concurrency - 1 helper tasks take ranges in turn.
+#include <ebb/alloc/error.h>
 #include <ebb/runtime/parallel.h>
 
 #include <algorithm>
@@ -141,13 +142,16 @@ class Helpers {
   unsigned count_;
 };
 
-// Submits count helpers; when the executor refuses, goes on with those it took.
-unsigned submit_all(Executor& executor, Helpers& helpers, unsigned count) noexcept {
+// Submits count helpers; when the executor refuses, goes on with those it took. Throws ForkedError,
+// and then it took none.
+unsigned submit_all(Executor& executor, Helpers& helpers, unsigned count) {
   unsigned submitted = 0;
   try {
     for (; submitted < count; ++submitted) {
       executor.submit(helpers[submitted]);
     }
+  } catch (const ForkedError&) {
+    throw;
   } catch (...) {  // the caller does the work of the helpers that are missing
   }
   return submitted;

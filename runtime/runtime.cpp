@@ -74,7 +74,7 @@ class Runtime::Impl {
   }
 
   std::unique_ptr<Executor> make_executor(std::string name, unsigned threads) const {
-    if (options.executor == ExecutorKind::jthread) {
+    if (options.executor == ExecutorKind::jthread || detail::is_forked_child()) {
       return make_jthread_executor(std::move(name), threads);
     }
     return make_tbb_executor(
@@ -100,6 +100,7 @@ Owner Runtime::owner() const noexcept {
 }
 
 Executor& Runtime::step_executor() {
+  impl_.mark().require_own_process("Runtime::step_executor");
   if (impl_->options.step_executor != nullptr) {
     return *impl_->options.step_executor;
   }
@@ -111,6 +112,7 @@ Executor& Runtime::step_executor() {
 }
 
 Executor& Runtime::load_executor(unsigned workers) {
+  impl_.mark().require_own_process("Runtime::load_executor");
   if (impl_->options.load_executor != nullptr) {
     return *impl_->options.load_executor;
   }

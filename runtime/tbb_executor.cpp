@@ -2,6 +2,7 @@
 // An executor over a TBB task arena, ebb's own or borrowed from the host. [rt.exec] [rt.global]
 #include "task_queue.h"
 
+#include <ebb/alloc/fork.h>
 #include <ebb/runtime/executor.h>
 #include <ebb/runtime/interop/tbb.h>
 
@@ -77,19 +78,21 @@ void pump(tbb::task_arena& arena, const std::shared_ptr<PumpState>& state) noexc
   }
 }
 
-class TbbExecutor final : public Executor {
+// The arena and its queue. In a forked child they are left as they are: TBB's threads are not
+// there, and one of them may have held the mutex.
+class PumpedArena {
  public:
-  TbbExecutor(tbb::task_arena& arena, unsigned concurrency)
+  PumpedArena(tbb::task_arena& arena, unsigned concurrency)
       : arena_(&arena), concurrency_(std::max(concurrency, 1u)) {}
-  TbbExecutor(std::unique_ptr<tbb::task_arena> arena, unsigned concurrency)
+  PumpedArena(std::unique_ptr<tbb::task_arena> arena, unsigned concurrency)
       : own_arena_(std::move(arena)),
         arena_(own_arena_.get()),
         concurrency_(std::max(concurrency, 1u)) {}
-  TbbExecutor(const TbbExecutor&) = delete;
-  TbbExecutor& operator=(const TbbExecutor&) = delete;
-  TbbExecutor(TbbExecutor&&) = delete;
-  TbbExecutor& operator=(TbbExecutor&&) = delete;
-  ~TbbExecutor() override {
+  PumpedArena(const PumpedArena&) = delete;
+  PumpedArena& operator=(const PumpedArena&) = delete;
+  PumpedArena(PumpedArena&&) = delete;
+  PumpedArena& operator=(PumpedArena&&) = delete;
+  ~PumpedArena() {
     while (run_one()) {
     }
     std::unique_lock lock(state_->mutex);
@@ -100,9 +103,9 @@ class TbbExecutor final : public Executor {
     state_->idle.wait_for(lock, pump_wait, [this] { return state_->pumps == 0; });
   }
 
-  unsigned concurrency() const noexcept override { return concurrency_; }
+  unsigned concurrency() const noexcept { return concurrency_; }
 
-  void submit(Task& task) override {
+  void submit(Task& task) {
     task.bind_to_current_owner();
     bool needs_pump = false;
     {
@@ -124,7 +127,7 @@ class TbbExecutor final : public Executor {
     }
   }
 
-  bool run_one() noexcept override {
+  bool run_one() noexcept {
     Task* const task = take_task(*state_, &detail::TaskQueue::pop_newest);
     if (task != nullptr) {
       task->execute();
@@ -140,6 +143,21 @@ class TbbExecutor final : public Executor {
   std::shared_ptr<PumpState> state_ = std::make_shared<PumpState>();
 };
 
+class TbbExecutor final : public Executor {
+ public:
+  explicit TbbExecutor(std::unique_ptr<PumpedArena> arena) : arena_(std::move(arena)) {}
+
+  unsigned concurrency() const noexcept override { return arena_->concurrency(); }
+  void submit(Task& task) override {
+    arena_.mark().require_own_process("Executor::submit");
+    arena_->submit(task);
+  }
+  bool run_one() noexcept override { return !arena_.mark().in_child() && arena_->run_one(); }
+
+ private:
+  detail::OwnedHere<PumpedArena> arena_;
+};
+
 }  // namespace
 
 std::unique_ptr<Executor> make_tbb_executor(std::string name, unsigned threads,
@@ -153,12 +171,13 @@ std::unique_ptr<Executor> make_tbb_executor(std::string name, unsigned threads,
                                " in this process; going on with " + std::to_string(granted) +
                                " (ebb takes no global_control)");
   }
-  return std::make_unique<TbbExecutor>(
-      std::make_unique<tbb::task_arena>(static_cast<int>(granted), 1), granted);
+  return std::make_unique<TbbExecutor>(std::make_unique<PumpedArena>(
+      std::make_unique<tbb::task_arena>(static_cast<int>(granted), 1), granted));
 }
 
 std::unique_ptr<Executor> borrow_arena(tbb::task_arena& arena) {
-  return std::make_unique<TbbExecutor>(arena, static_cast<unsigned>(arena.max_concurrency()));
+  return std::make_unique<TbbExecutor>(
+      std::make_unique<PumpedArena>(arena, static_cast<unsigned>(arena.max_concurrency())));
 }
 
 }  // namespace ebb::inline v0

@@ -3,8 +3,8 @@
 // they must outlive the last block of their heaps. Any thread. [alloc.heap]
 //
 // A forked child has the same pages as its parent. It may read them; it is refused new ones, and
-// what it releases stays: only the process that made the source gives pages back. It must not
-// allocate from the parent's heaps, which would hand out what the parent may use.
+// what it releases stays: only the process that made the source gives pages back. The parent's
+// heaps refuse it as well.
 #pragma once
 
 #include <ebb/alloc/source.h>

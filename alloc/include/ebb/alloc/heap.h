@@ -30,7 +30,8 @@ inline constexpr Bytes cell_bytes{256};
 // [alloc.heap]: best fit over coalesced holes, lowest address among equals, growing last; slabs of
 // 8 KiB for sizes up to 4 KiB. Records live outside the blocks. The owner takes no lock; frees by
 // other threads are pushed on a list that the owner drains. A heap is owned, parked or seized, or,
-// when its pool has closed while blocks were alive, orphaned: the last free then destroys it.
+// when its pool has closed while blocks were alive, orphaned: the last free then destroys it. In a
+// forked child requests are refused (allocate throws ForkedError), and frees do nothing. [rt.fork]
 class Heap final : public Resource {
  public:
   Heap(const Heap&) = delete;
@@ -75,6 +76,8 @@ class Heap final : public Resource {
   MemoryStats stats() const noexcept;
   // Any thread: whether the calling thread owns this heap.
   bool is_mine() const noexcept;
+  // Any thread: whether this process was forked from the one that made the heap.
+  bool in_child() const noexcept;
 
  private:
   friend class PoolCore;

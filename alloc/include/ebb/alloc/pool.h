@@ -40,7 +40,8 @@ class Pool {
   ~Pool();
 
   // Returns a heap that the calling thread owns until it parks it: a parked one, else a new one.
-  // Throws OutOfMemory when the system refuses address space.
+  // Throws OutOfMemory when the system refuses address space, and ForkedError in a forked child of
+  // the process that made the pool; there the others do nothing. [rt.fork]
   Heap& acquire();
   // Ends the calling thread's ownership of heap, which may belong to a pool that is gone.
   static void park(Heap& heap) noexcept;
@@ -65,7 +66,28 @@ class Pool {
   Bytes limit() const noexcept;
 
  private:
-  PoolCore* core_;
+  friend class PoolHandle;
+  std::shared_ptr<PoolCore> core_;
+};
+
+// A way to a pool that others may close meanwhile, which costs a heap or a handle nothing: it keeps
+// the pool's bookkeeping, not the pool. Copyable; any thread.
+class PoolHandle {
+ public:
+  explicit PoolHandle(const Pool& pool) noexcept;
+
+  // As Pool's. Once the pool has closed, acquire throws std::invalid_argument, and the others find
+  // no heap.
+  Heap& acquire() const;
+  MemoryStats stats() const noexcept;
+  Bytes trim() const noexcept;
+  void for_each_cell(std::uint64_t since, void (*visit)(void* context, Cell* cell),
+                     void* context) const;
+  std::uint64_t cell_epoch() const noexcept;
+  void begin_cell_epoch() const noexcept;
+
+ private:
+  std::shared_ptr<PoolCore> core_;
 };
 
 }  // namespace ebb::inline v0

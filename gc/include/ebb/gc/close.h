@@ -3,6 +3,7 @@
 // it. One series belongs to one loop; its iterations may be open on several threads.
 #pragma once
 
+#include <ebb/alloc/fork.h>
 #include <ebb/gc/domain.h>
 #include <ebb/gc/error.h>
 #include <ebb/gc/owner.h>
@@ -57,7 +58,8 @@ struct CloseResult {
 };
 
 // The close state that the iterations of one loop share: places that straggled, counts, and the
-// error that a destructor could not throw. Thread-safe.
+// error that a destructor could not throw. Thread-safe. In a forked child what may throw throws
+// ForkedError, and the rest, destructors included, does nothing. [rt.fork]
 class CloseSeries {
  public:
   CloseSeries(std::shared_ptr<Domain> domain, CloseOptions options);
@@ -87,14 +89,15 @@ class CloseSeries {
   Impl& impl() noexcept { return *impl_; }
 
  private:
-  std::unique_ptr<Impl> impl_;
+  detail::OwnedHere<Impl> impl_;
 };
 
 // An open iteration: from construction to close, what this thread makes is charged to it.
 // Made, closed and destroyed on one thread, last in first out. [gc.nest]
 class OpenOwner {
  public:
-  // Throws what an earlier destructor of the series stored. place is the guard's site.
+  // Throws what an earlier destructor of the series stored, and std::invalid_argument once the
+  // runtime has been destroyed. place is the guard's site.
   OpenOwner(CloseSeries& series, std::uint64_t iteration, Place place);
   OpenOwner(const OpenOwner&) = delete;
   OpenOwner& operator=(const OpenOwner&) = delete;
@@ -124,6 +127,8 @@ class OpenOwner {
   void watch_known_places() noexcept;
   // Gives the record of a closed iteration away that nothing is counted in but device work.
   void let_go() noexcept;
+  // The slot gets back what it had before. [gc.owner]
+  void leave() noexcept;
   std::invalid_argument misuse(const char* why) const;
   // The destructor's way out of misuse: adopts at once and logs why.
   void abandon(const char* why) noexcept;

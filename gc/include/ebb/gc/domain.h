@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The lifetimes of one runtime: its owner records, its pool, its log. Shared by the runtime, its
-// loops and loaders, and kept alive by the last storage. Thread-safe.
+// loops and loaders, and kept alive by the last storage. Thread-safe. In a forked child of the
+// process that made it, what may throw throws ForkedError, and the rest does nothing. [rt.fork]
 #pragma once
 
 #include <ebb/alloc/pool.h>
@@ -38,6 +39,14 @@ class Domain : public std::enable_shared_from_this<Domain> {
   Domain(Domain&&) = delete;
   Domain& operator=(Domain&&) = delete;
   ~Domain();
+
+  // Whether this process was forked from the one that made the domain.
+  bool in_child() const noexcept;
+  // Whether shutdown() has been called.
+  bool has_ended() const noexcept;
+  // Throws ForkedError in a child, and std::invalid_argument once the runtime has ended, with
+  // "[function]" in front.
+  void require_usable(const char* function) const;
 
   // A number that no other domain of this process has had.
   std::uint64_t serial() const noexcept;

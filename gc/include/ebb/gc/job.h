@@ -43,6 +43,9 @@ class Job {
   ~Job() { finish(); }
 
   void finish() noexcept;
+  // Throws ForkedError in a forked child of the process that made the job: there it counts nowhere,
+  // and nobody waits for it. [rt.fork]
+  void require_own_process(const char* function) const;
   Owner owner() const noexcept { return owner_; }
   // Stores the first error of the owner's jobs; the iteration's close throws it. When that has
   // closed already, the error is logged.
@@ -55,9 +58,27 @@ class Job {
 
   Owner owner_;
   Counts counts_ = Counts::nothing;
-  std::shared_ptr<Domain> domain_;
+  std::shared_ptr<Domain> domain_;   // so that the owner may be used as long as the job
   detail::JobNote* note_ = nullptr;  // owned
 };
+
+namespace detail {
+
+// Finishes a job at the end of a block.
+class JobEnd {
+ public:
+  explicit JobEnd(Job& job) noexcept : job_(job) {}
+  JobEnd(const JobEnd&) = delete;
+  JobEnd& operator=(const JobEnd&) = delete;
+  JobEnd(JobEnd&&) = delete;
+  JobEnd& operator=(JobEnd&&) = delete;
+  ~JobEnd() { job_.finish(); }
+
+ private:
+  Job& job_;
+};
+
+}  // namespace detail
 
 // A function with the owner that it runs under. Move-only.
 template <class F>
@@ -66,12 +87,14 @@ class Bound {
   Bound(F function, Owner owner, Place at) : function_(std::move(function)), job_(owner, at) {}
 
   // Runs the function under the bound owner. The first call ends the job; a call after the
-  // iteration has closed charges the runtime and is reported as late.
+  // iteration has closed charges the runtime and is reported as late. Throws ForkedError, and does
+  // not run the function, in a forked child.
   template <class... Args>
     requires std::invocable<F&, Args...>
   decltype(auto) operator()(Args&&... args) {
-    Job job = std::move(job_);
-    OwnerScope scope(job.owner());
+    job_.require_own_process("bind");
+    const detail::JobEnd end(job_);  // after the scope
+    OwnerScope scope(job_.owner());
     return function_(std::forward<Args>(args)...);
   }
 

@@ -25,7 +25,7 @@ class Owner {
       : record_(&record), generation_(generation), stream_(stream) {}
 
   // Returns the owner of the running task. Throws std::invalid_argument, with the remedy, on a
-  // thread that has none.
+  // thread that has none, and ForkedError where a fork has taken it away.
   static Owner current(const char* function);
   // Returns the owner of the running task, false when it has none.
   static Owner current_or_none() noexcept;
@@ -64,6 +64,9 @@ struct Slot {
   std::uint64_t heap_pool = 0;  // numbers of pools are never reused
   bool heap_inherited = false;  // the heap is an enclosing scope's: not ours to park
   bool defer_releases = false;  // last references only enqueue, see DeferReleases
+  bool forked = false;          // an owner was here when this process was forked
+  std::uint8_t forks = 0;       // modulo 256: what was saved before a fork is not restored after
+  bool watched = false;         // the end of the thread cleans up
   std::uint32_t scopes = 0;     // OwnerScopes around what runs now
   const char* phase = nullptr;
   std::uint64_t thread = 0;  // the system's number of this thread; 0: not asked yet

@@ -67,7 +67,8 @@ class Loader {
   using batch_type = Batch;
 
   // Allocates all slots (depth + leases). Throws std::invalid_argument, naming the option, for
-  // options that cannot be, and OutOfMemory. Destroy it before the runtime.
+  // options that cannot be, and OutOfMemory. Destroy it before the runtime; where it is the other
+  // way round, next() throws.
   Loader(Runtime& rt, AnyDataset data, LoaderOptions options = {}, Place at = Place::here());
   Loader(const Loader&) = delete;
   Loader& operator=(const Loader&) = delete;

@@ -59,7 +59,8 @@ class Executor {
 };
 
 // threads - 1 workers, since a waiting caller runs tasks too. They are made at the first submit,
-// are named NAME-0 and so on, and are joined by the destructor, which runs what is still queued.
+// are named NAME-0 and so on, and are joined by the destructor, which runs what is still queued. In
+// a forked child ebb's executors throw ForkedError from submit and run nothing. [rt.fork]
 std::unique_ptr<Executor> make_jthread_executor(std::string name, unsigned threads);
 
 // A TBB task arena of its own: threads - 1 of TBB's workers and the waiting caller. Clamped to what

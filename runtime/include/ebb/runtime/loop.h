@@ -63,7 +63,8 @@ struct OverOptions {
   std::uint64_t epochs = 1;  // how many to run, from the source's next one on
 };
 
-// A series of iterations. Must outlive them; the runtime must outlive it.
+// A series of iterations. Must outlive them. Destroy it before the runtime; where it is the other
+// way round, runtime() may not be called any more and no iteration opened, which throws.
 //
 //   for (auto& batch : my_batches) { ebb::Iteration it(loop); ... }
 //   loop.finish();
@@ -81,6 +82,7 @@ class Loop {
   // than one epoch of a source without begin_epoch.
   template <BatchSource S>
   Steps<S> over(S& source, OverOptions options = {}, Place at = Place::here()) {
+    require_own_process("Loop::over");
     return Steps<S>(*this, source, options, at);
   }
 
@@ -106,8 +108,9 @@ class Loop {
  private:
   friend class Iteration;
   friend void detail::store_error(Loop& loop, std::exception_ptr error) noexcept;
+  void require_own_process(const char* function) const;  // else throws ForkedError
   class Impl;
-  std::unique_ptr<Impl> impl_;
+  detail::OwnedHere<Impl> impl_;
   // Relaxed: only the flag itself is passed on.
   std::atomic<bool> stopped_{false};
 };

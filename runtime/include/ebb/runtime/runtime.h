@@ -3,6 +3,7 @@
 // Make and destroy it on one thread; use it from any.
 #pragma once
 
+#include <ebb/alloc/fork.h>
 #include <ebb/alloc/stats.h>
 #include <ebb/gc/domain.h>
 #include <ebb/runtime/executor.h>
@@ -32,6 +33,12 @@ struct RuntimeOptions {
 };
 
 // Takes no signal handler and no global_control. Storages may outlive it. [rt.global]
+//
+// In a forked child its parent's runtimes, loops, loaders and executors are of no use, since their
+// threads are not there: calls throw ForkedError, functions that cannot throw and destructors do
+// nothing, and the last reference to a storage releases nothing and runs no finalizer. Tensors may
+// be read. A Runtime made in the child works; its executors are jthreads, as TBB's workers do not
+// come back. [rt.fork]
 class Runtime {
  public:
   // Throws std::invalid_argument for options that cannot be, naming the option.
@@ -65,16 +72,17 @@ class Runtime {
 
  private:
   class Impl;
-  std::unique_ptr<Impl> impl_;
+  detail::OwnedHere<Impl> impl_;
 };
 
 // Makes what this thread makes long-lived until it ends: for state that is made lazily deep inside
 // a step, such as an optimizer's momentum. [gc.owner]
 class LongLived {
  public:
-  explicit LongLived(Runtime& rt) noexcept : scope_(rt.domain()->long_lived()) {}
+  explicit LongLived(Runtime& rt) noexcept : domain_(rt.domain()), scope_(domain_->long_lived()) {}
 
  private:
+  std::shared_ptr<Domain> domain_;  // the thread's owner for as long as this
   OwnerScope scope_;
 };
 
