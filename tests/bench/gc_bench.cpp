@@ -142,7 +142,7 @@ void add_entries(nlohmann::json& result) {
       {"rss_drift_bytes", "the most of ten samples, less what was resident after the warm-up"},
       {"mlp",
        "784-512-512-10, batch 64, SGD with momentum; guarded over unguarded, the median of "
-       "rounds of ten steps each"},
+       "rounds of twenty steps each"},
   };
 }
 
