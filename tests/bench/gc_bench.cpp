@@ -122,7 +122,7 @@ Figures measure_iterations(const Effort& effort) {
   }
   loop.finish();
   figures["iterations_1m/iterations"] = count;
-  figures["iterations_1m/rss_drift_bytes"] = most - before;
+  figures["rss_drift_bytes"] = most - before;
   figures["iterations_1m/threads_after"] = static_cast<double>(ebb::test::self_status("Threads:"));
   figures["iterations_1m/ns"] = ebb::bench::median(times);
   return figures;
