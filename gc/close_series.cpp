@@ -61,6 +61,11 @@ News CloseSeries::Impl::note(const std::vector<detail::Tally>& places, bool jobs
   }
   std::erase_if(history_, [](const Known& known) { return !known.seen; });
   has_history.store(!history_.empty(), std::memory_order_relaxed);
+  if (std::none_of(history_.begin(), history_.end(),
+                   [](const Known& known) { return known.logged && !known.escalated; })) {
+    watched_.clear();  // there will be no third time running
+    has_watched.store(false, std::memory_order_relaxed);
+  }
   return news;
 }
 

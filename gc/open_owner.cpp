@@ -68,6 +68,7 @@ Owner OpenOwner::parent() const noexcept {
 // Tracing is a help only: without memory for it the iteration goes on untraced.
 void OpenOwner::watch_known_places() noexcept {
   record_->watched = detail::Traces::never;
+  record_->traces.disarm();
   if (series_.impl().has_watched.load(std::memory_order_relaxed)) [[unlikely]] {
     try {
       series_.impl().arm(*record_);

@@ -4,6 +4,7 @@
 
 #include <ebb/gc/report.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <string_view>
@@ -15,11 +16,51 @@ std::string count_of(std::uint64_t n, const char* one) {
   return std::to_string(n) + " " + one + (n == 1 ? "" : "s");
 }
 
+// Returns how many bytes the character at the begin of text has, 0 when that is no UTF-8.
+std::size_t character_bytes(std::string_view text) {
+  // By the first byte: how long the character is, and the least and the most that its second byte
+  // may be, which keeps out what is overlong, a surrogate, or beyond the last one.
+  struct Form {
+    unsigned char first_least;
+    unsigned char first_most;
+    std::size_t bytes;
+    unsigned char least = 0x80;
+    unsigned char most = 0xbf;
+  };
+  constexpr std::array<Form, 9> forms{{{0x00, 0x7f, 1},
+                                       {0xc2, 0xdf, 2},
+                                       {0xe0, 0xe0, 3, 0xa0},
+                                       {0xe1, 0xec, 3},
+                                       {0xed, 0xed, 3, 0x80, 0x9f},
+                                       {0xee, 0xef, 3},
+                                       {0xf0, 0xf0, 4, 0x90},
+                                       {0xf1, 0xf3, 4},
+                                       {0xf4, 0xf4, 4, 0x80, 0x8f}}};
+  const auto byte = [text](std::size_t i) { return static_cast<unsigned char>(text[i]); };
+  const auto* const form = std::find_if(forms.begin(), forms.end(), [&](const Form& f) {
+    return byte(0) >= f.first_least && byte(0) <= f.first_most;
+  });
+  if (form == forms.end() || text.size() < form->bytes) {
+    return 0;
+  }
+  for (std::size_t i = 1; i < form->bytes; ++i) {
+    if (byte(i) < (i == 1 ? form->least : 0x80) || byte(i) > (i == 1 ? form->most : 0xbf)) {
+      return 0;
+    }
+  }
+  return form->bytes;
+}
+
+// What is no UTF-8 is replaced: names of files may be any bytes, and JSON may not.
 std::string json_string(std::string_view text) {
   std::string out = "\"";
-  for (const char c : text) {
+  while (!text.empty()) {
+    const char c = text.front();
     const auto code = static_cast<unsigned char>(c);
-    if (c == '"' || c == '\\') {
+    const std::size_t bytes = character_bytes(text);
+    if (bytes == 0) {
+      out += "\\ufffd";
+    } else if (c == '"' || c == '\\') {
       out += '\\';
       out += c;
     } else if (code < 0x20) {
@@ -27,8 +68,9 @@ std::string json_string(std::string_view text) {
       std::snprintf(escape.data(), escape.size(), "\\u%04x", code);
       out += escape.data();
     } else {
-      out += c;
+      out += text.substr(0, bytes);
     }
+    text.remove_prefix(std::max<std::size_t>(bytes, 1));
   }
   return out + "\"";
 }

@@ -84,6 +84,9 @@ constexpr std::size_t traced_per_place = 4;
 // Storages by place; the most bytes first once sorted.
 class Places {
  public:
+  // opener: whose storages may have been traced.
+  explicit Places(std::uint64_t opener) noexcept : opener_(opener) {}
+
   void add(const StorageCell& cell) {
     StragglerPlace& place =
         entry_of(places_, cell.birth.place, [&cell] { return first_of_place(cell); });
@@ -92,7 +95,9 @@ class Places {
     if (place.holder.empty() && cell.holders.load(std::memory_order_relaxed) != 0) {
       place.holder = text_or_empty(cell.holder.load(std::memory_order_relaxed));
     }
-    if (place.traces.size() < traced_per_place) {
+    // Other threads number what they make anew, and other owners did.
+    const bool is_own = cell.thread == opener_ && !cell.has(storage_moved);
+    if (is_own && place.traces.size() < traced_per_place) {
       place.traces.push_back({cell.sequence, {}});
     }
   }
@@ -104,6 +109,7 @@ class Places {
   }
 
  private:
+  const std::uint64_t opener_;
   std::vector<StragglerPlace> places_;
 };
 
@@ -122,7 +128,7 @@ void tally_stragglers(const OwnerRecord& record, std::vector<Tally>& tallies) {
 }
 
 std::vector<StragglerPlace> find_stragglers(const OwnerRecord& record) {
-  Places places;
+  Places places(record.opener.load(std::memory_order_relaxed));
   const std::lock_guard lock(record.domain->impl().replace_mutex);
   for_each_owned(record, [&places](const StorageCell& cell) { places.add(cell); });
   return places.sorted();
@@ -147,7 +153,7 @@ void find_earlier(const OwnerRecord& record, std::vector<StragglerPlace>& places
 }
 
 std::vector<StragglerPlace> find_live(const Domain::Impl& domain, const PoolHandle& pool) {
-  Places places;
+  Places places(no_thread);
   const std::lock_guard lock(domain.replace_mutex);
   for_each_live(pool, 0, nullptr, [&places](const StorageCell& cell) { places.add(cell); });
   return places.sorted();

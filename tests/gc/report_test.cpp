@@ -222,3 +222,60 @@ TEST_CASE(
   OpenOwner next(series, 1, Place::here());
   CHECK(next.close().clean());
 }
+
+TEST_CASE("report: what another thread made gets no backtrace of the loop's thread") {
+  Impatient loop;
+  const auto step = [&loop] {
+    OpenOwner it(loop.series, loop.next++, Place::here());
+    DomainFixture::make(64_B, Place{"own.cpp", 1});  // number 0 of this thread
+    std::jthread([&, owner = it.owner()] {
+      const OwnerScope scope(owner);
+      loop.kept.push_back(DomainFixture::make(64_B, Place{"others.cpp", 2}));  // and of that one
+    }).join();
+    return it.close_briefly();
+  };
+  step();
+  step();
+  const CloseResult third = step();
+  REQUIRE(third.report != nullptr);
+  CHECK(third.report->places.at(0).place == Place{"others.cpp", 2});
+  CHECK(third.report->places.at(0).traces.empty());
+}
+
+TEST_CASE("report: no more backtraces once what was to be traced has closed clean") {
+  Impatient loop;
+  const auto step = [&loop](bool also) {
+    OpenOwner it(loop.series, loop.next++, Place::here());
+    loop.kept.push_back(DomainFixture::make(64_B, Place{"always.cpp", 1}));
+    Storage once = DomainFixture::make(64_B, Place{"once.cpp", 2});
+    if (also) {
+      loop.kept.push_back(once);
+    }
+    once.reset();
+    return it.close_briefly();
+  };
+  for (int i = 0; i < 3; ++i) {
+    step(false);  // told to the end
+  }
+  CHECK(step(true).report != nullptr);  // from now on the second one is watched
+  step(false);                          // but it closes clean
+  step(false);
+  const CloseResult again = step(true);
+  REQUIRE(again.report != nullptr);
+  for (const StragglerPlace& place : again.report->places) {
+    CHECK(place.traces.empty());
+  }
+}
+
+TEST_CASE("report: JSON is JSON whatever bytes names are made of") {
+  Impatient loop;
+  OpenOwner it(loop.series, 0, Place::here());
+  Storage kept = DomainFixture::make(64_B, Place{"caf\xe9/\xf0\x9f\x8c\x8a.cpp", 1});
+  kept.set_name("\xc3\xa4 \xff \xc3 \xed\xa0\x80 \xc0\xaf \xf4\x90\x80\x80 \xe2\x82");
+  const std::string json = it.close().report->json();
+  const auto parsed = nlohmann::json::parse(json, nullptr, false);
+  REQUIRE_FALSE(parsed.is_discarded());
+  const auto& place = parsed["places"][0];
+  CHECK(place["file"] == "caf\xef\xbf\xbd/\xf0\x9f\x8c\x8a.cpp");
+  CHECK(place["name"].get<std::string>().starts_with("\xc3\xa4 \xef\xbf\xbd \xef\xbf\xbd "));
+}

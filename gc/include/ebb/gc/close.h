@@ -24,7 +24,8 @@ enum class Policy : std::uint8_t {
   // As adopt, and their memory is given up at once, so that a cycle of references costs no memory:
   // whole pages go back, the rest is zeroed, and the addresses stay reserved until the last
   // reference goes. Tensors then throw RevokedError, and a raw pointer reads zeros. Not strings,
-  // foreign memory, or what a StorageHolder holds: those are only adopted.
+  // foreign memory, or what a StorageHolder holds, as it does for containers, raw memory and
+  // exports: those are only adopted.
   revoke,
 };
 
@@ -32,7 +33,8 @@ struct CloseOptions {
   std::string name = "loop";
   Milliseconds deadline{250};
   Policy policy = Policy::adopt;
-  std::uint64_t warmup = 3;  // iterations whose stragglers are adopted without a report
+  // Iterations whose stragglers are neither reported nor thrown; Policy::revoke holds for them too.
+  std::uint64_t warmup = 3;
   Bytes straggler_bytes{std::size_t{64} << 20};
   unsigned in_flight = 2;  // iterations that may be closed while devices still work for them; not 0
   // How long an open waits for one of those before it throws DeviceError.

@@ -26,7 +26,9 @@ struct LoopOptions {
   std::string name = "loop";
   Milliseconds deadline{250};  // how long a close waits for stragglers; forever: reports and waits
   Policy policy = Policy::adopt;
-  std::uint64_t warmup = 3;  // first iterations, whose stragglers are adopted without a report
+  // First iterations, whose stragglers are neither reported nor thrown; Policy::revoke holds for
+  // them too.
+  std::uint64_t warmup = 3;
   Bytes straggler_bytes{std::size_t{64} << 20};
   unsigned in_flight = 2;  // iterations that may be closed while devices still work for them
   // Whether what straggled before is traced when it is made again, for the report that escalates.
