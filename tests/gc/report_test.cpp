@@ -279,3 +279,27 @@ TEST_CASE("report: JSON is JSON whatever bytes names are made of") {
   CHECK(place["file"] == "caf\xef\xbf\xbd/\xf0\x9f\x8c\x8a.cpp");
   CHECK(place["name"].get<std::string>().starts_with("\xc3\xa4 \xef\xbf\xbd \xef\xbf\xbd "));
 }
+
+TEST_CASE("report: ten thousand places are told apart, and forgotten one by one") {
+  Impatient loop;
+  const auto step = [&loop](std::uint32_t first) {
+    OpenOwner it(loop.series, loop.next++, Place::here());
+    loop.kept.clear();
+    for (std::uint32_t i = first; i < 10'000; ++i) {
+      const Place place{i % 2 == 0 ? "even.cpp" : "odd.cpp", i / 2};
+      loop.kept.push_back(DomainFixture::make(64_B, place));
+      loop.kept.push_back(DomainFixture::make(64_B, place));
+    }
+    return it.close();
+  };
+  step(0);
+  step(5'000);  // the first half closes clean
+  const CloseResult third = step(0);
+  REQUIRE(third.report->places.size() == 10'000);
+  for (const StragglerPlace& p : third.report->places) {
+    const std::uint32_t i = p.place.line * 2 + (p.place == Place{"odd.cpp", p.place.line} ? 1 : 0);
+    REQUIRE(p.count == 2);
+    REQUIRE(p.streak == (i < 5'000 ? 1 : 3));
+    REQUIRE(p.waited == (i < 5'000));
+  }
+}
