@@ -122,6 +122,7 @@ std::string CloseSeries::Impl::describe_bound() const {
 
 bool CloseSeries::Impl::collect(OwnerRecord& record) noexcept {
   const std::uint64_t thread = detail::this_thread_number();
+  const std::uint64_t generation = record.generation.load(std::memory_order_relaxed);
   std::size_t count = 0;
   {
     const std::lock_guard lock(mutex);
@@ -135,7 +136,7 @@ bool CloseSeries::Impl::collect(OwnerRecord& record) noexcept {
     try {
       hook_at(i)();
     } catch (...) {
-      record.store_error(std::current_exception());
+      record.store_error(generation, std::current_exception());
     }
   }
   const std::lock_guard lock(mutex);

@@ -151,8 +151,7 @@ CloseResult OpenOwner::close_steps(Reports reports) {
   result.jobs_pending = static_cast<std::uint64_t>(
       std::max<std::int64_t>(record.jobs.load(std::memory_order_seq_cst), 0));
   const bool alive = record.live() != 0;
-  const std::exception_ptr failed =
-      record.has_error.load(std::memory_order_relaxed) ? record.take_error() : nullptr;
+  const std::exception_ptr failed = record.take_error();
   leave();
   const std::uint64_t closed_before = impl.closed.fetch_add(1, std::memory_order_relaxed);
   if (!alive && result.jobs_pending == 0) {

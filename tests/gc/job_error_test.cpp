@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// Errors of jobs that end while their iteration does. [gc.close]
+#include "domain_fixture.h"
+
+#include <doctest/doctest.h>
+
+#include <atomic>
+#include <chrono>
+#include <exception>
+#include <thread>
+
+using namespace ebb;
+using ebb::test::DomainFixture;
+
+namespace {
+
+struct Failed {
+  std::uint64_t iteration;
+};
+
+}  // namespace
+
+TEST_CASE("job: an error that comes while its iteration closes is never thrown by another one") {
+  constexpr std::uint64_t iterations = 20'000;
+  DomainFixture f;
+  CloseSeries series(f.domain, {.deadline = std::chrono::milliseconds(0), .warmup = ~0ull});
+  std::atomic<std::uint64_t> go{0};
+  Job job;  // handed over by go and done
+  std::atomic<std::uint64_t> done{0};
+  std::jthread worker([&] {
+    for (std::uint64_t i = 1; i <= iterations; ++i) {
+      while (go != i) {
+      }
+      job.fail(std::make_exception_ptr(Failed{i - 1}));
+      job.finish();
+      done = i;
+    }
+  });
+  std::uint64_t own = 0;
+  std::uint64_t others = 0;
+  for (std::uint64_t i = 0; i < iterations; ++i) {
+    OpenOwner it(series, i, Place::here());
+    job = Job(it.owner());
+    go = i + 1;
+    try {
+      it.close_briefly();
+    } catch (const Failed& failed) {
+      ++(failed.iteration == i ? own : others);
+    }
+    while (done != i + 1) {
+    }
+  }
+  CHECK(others == 0);
+  CHECK(own > 0);
+}
