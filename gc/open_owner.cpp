@@ -206,6 +206,9 @@ void OpenOwner::abandon(const std::exception_ptr& why) noexcept {
   const std::uint64_t adopted = (mine ? detail::adopt_all(record, Policy::adopt)
                                       : detail::adopt_stragglers(record, Policy::adopt))
                                     .count;
+  if (const std::exception_ptr failed = record.take_error()) {
+    series_.store(failed);  // of a job
+  }
   if (mine) {
     record.domain->impl().give_record(record);
     if (!detail::slot().owner.is_open()) {

@@ -7,6 +7,7 @@
 #include <atomic>
 #include <chrono>
 #include <exception>
+#include <optional>
 #include <thread>
 
 using namespace ebb;
@@ -52,4 +53,26 @@ TEST_CASE("job: an error that comes while its iteration closes is never thrown b
   }
   CHECK(others == 0);
   CHECK(own > 0);
+}
+
+TEST_CASE("job: the error of an iteration that is abandoned is the loop's, not the next one's") {
+  DomainFixture f;
+  CloseSeries series(f.domain, {});
+  CloseSeries other(f.domain, {});
+  std::optional<OpenOwner> outer(std::in_place, series, 0, Place::here());
+  OpenOwner inner(series, 1, Place::here());
+  {
+    Job job(outer->owner());
+    job.fail(std::make_exception_ptr(Failed{0}));
+  }
+  outer.reset();  // out of order
+  CHECK(f.logged("not the innermost one"));
+  CHECK(inner.close().clean());
+  for (std::uint64_t i = 0; i < 2; ++i) {
+    OpenOwner next(other, i, Place::here());
+    OpenOwner nested(other, i, Place::here());
+    CHECK(nested.close().clean());
+    CHECK(next.close().clean());
+  }
+  CHECK_THROWS_AS(series.rethrow_stored(), Failed);
 }
