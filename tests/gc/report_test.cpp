@@ -3,6 +3,8 @@
 #include "domain_fixture.h"
 #include "running_clock.h"
 
+#include <ebb/gc/live.h>
+
 #include <doctest/doctest.h>
 #include <nlohmann/json.hpp>
 
@@ -221,4 +223,27 @@ TEST_CASE(
   CHECK(f.domain->stats().adopted_live == 0);
   OpenOwner next(series, 1, Place::here());
   CHECK(next.close().clean());
+}
+
+TEST_CASE(
+    "report: a phase lasts as long as its label, whatever iterations open and close meanwhile") {
+  DomainFixture f;
+  CloseSeries series(f.domain, {});
+  OpenOwner outer(series, 0, Place::here());
+  {
+    const Phase backward("backward");
+    OpenOwner inner(series, 1, Place::here());
+    CHECK(inner.close().clean());
+    CHECK(outer.close().clean());
+    const Storage made =
+        Storage::make(f.domain->long_lived(), 64_B, default_align_cpu, {Place::here()});
+    const std::vector<StragglerPlace> live = live_storages(*f.domain);
+    REQUIRE(live.size() == 1);
+    CHECK(live[0].phase == "backward");
+  }
+  const Storage made =
+      Storage::make(f.domain->long_lived(), 64_B, default_align_cpu, {Place::here()});
+  const std::vector<StragglerPlace> live = live_storages(*f.domain);
+  REQUIRE(live.size() == 1);
+  CHECK(live[0].phase.empty());
 }
