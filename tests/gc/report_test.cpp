@@ -247,3 +247,24 @@ TEST_CASE(
   REQUIRE(live.size() == 1);
   CHECK(live[0].phase.empty());
 }
+
+TEST_CASE(
+    "report: names that are not UTF-8 leave the JSON valid, and those that are come through") {
+  const auto name_in_json = [](const std::string& name) {
+    StragglerReport report;
+    report.loop = name;
+    return nlohmann::json::parse(report.json()).at("loop").get<std::string>();
+  };
+  const std::string unknown = "\xef\xbf\xbd";
+  for (const std::string good : {"gr\xc3\xb6\xc3\x9f"
+                                 "e",
+                                 "\xe2\x82\xac \xf0\x9f\x8c\x8a", "\x7f", ""}) {
+    CHECK(name_in_json(good) == good);
+  }
+  CHECK(name_in_json("a\xff") == "a" + unknown);
+  CHECK(name_in_json("\xc3") == unknown);                                // cut off
+  CHECK(name_in_json("\xc3(") == unknown + "(");                         // no second byte
+  CHECK(name_in_json("\xc0\xaf") == unknown + unknown);                  // too long a form
+  CHECK(name_in_json("\xed\xa0\x80") == unknown + unknown + unknown);    // half of a pair
+  CHECK(name_in_json("\xf4\x90\x80\x80").size() == 4 * unknown.size());  // past the last one
+}
