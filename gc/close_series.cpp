@@ -3,6 +3,7 @@
 #include "domain_impl.h"
 #include "log_safely.h"
 #include "series_impl.h"
+#include "slot.h"
 
 #include <ebb/alloc/check.h>
 #include <ebb/gc/close.h>
@@ -117,15 +118,33 @@ std::string CloseSeries::Impl::describe_bound() const {
          "): drop them, keep() what is meant to last, or raise the bound";
 }
 
-void CloseSeries::Impl::collect(OwnerRecord& record) noexcept {
-  const std::lock_guard lock(hooks_mutex);
-  for (const std::function<void()>& hook : hooks) {
+bool CloseSeries::Impl::collect(OwnerRecord& record) noexcept {
+  const std::uint64_t thread = detail::this_thread_number();
+  const std::uint64_t generation = record.generation.load(std::memory_order_relaxed);
+  std::size_t count = 0;
+  {
+    const std::lock_guard lock(mutex);
+    if (collector != 0) {
+      return collector == thread;  // then one of them closes an iteration
+    }
+    collector = thread;
+    count = hooks.size();
+  }
+  for (std::size_t i = 0; i < count; ++i) {
     try {
-      hook();
+      hook_at(i)();
     } catch (...) {
-      record.store_error(std::current_exception());
+      record.store_error(generation, std::current_exception());
     }
   }
+  const std::lock_guard lock(mutex);
+  collector = 0;
+  return true;
+}
+
+const std::function<void()>& CloseSeries::Impl::hook_at(std::size_t i) {
+  const std::lock_guard lock(mutex);
+  return hooks[i];
 }
 
 void CloseSeries::Impl::log_limited(LogLevel level, std::string text) {
@@ -213,7 +232,7 @@ void CloseSeries::finish() {
 void CloseSeries::on_collect(std::function<void()> hook) {
   impl_.mark().require_own_process("Loop::on_collect");
   EBB_REQUIRE(hook != nullptr, "Loop::on_collect", "the hook is empty");
-  const std::lock_guard lock(impl_->hooks_mutex);
+  const std::lock_guard lock(impl_->mutex);
   impl_->hooks.push_back(std::move(hook));
 }
 

@@ -120,7 +120,9 @@ class alignas(64) OwnerRecord {
   // The opener's thread ends with the guard open: its slot is gone. Returns what was kept for it.
   std::shared_ptr<Domain> end_opener() noexcept;
 
-  void store_error(std::exception_ptr error) noexcept;
+  // Keeps the first error of generation wanted for its close to take. False, and nothing is kept,
+  // when that is over: its close has looked already. Any thread.
+  bool store_error(std::uint64_t wanted, const std::exception_ptr& error) noexcept;
   std::exception_ptr take_error() noexcept;
 
   // Lets the closing thread look again, if one waits. Any thread.
@@ -177,6 +179,8 @@ class alignas(64) OwnerRecord {
   // How many threads wait for a count to go down. Sequentially consistent with the counts: either
   // who counts down sees it, or the waiting thread sees the count before it sleeps.
   std::atomic<int> waiting{0};
+  // Sequentially consistent with generation: either a close sees the error that is being stored, or
+  // who stores it sees that the generation is over.
   std::atomic<bool> has_error{false};
   // Guards first_error_, kept_domain_, opener_ended_ and notes_; changed is notified under it.
   std::mutex mutex;

@@ -6,6 +6,8 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
+#include <cstdint>
 #include <cstdio>
 #include <string_view>
 
@@ -16,61 +18,49 @@ std::string count_of(std::uint64_t n, const char* one) {
   return std::to_string(n) + " " + one + (n == 1 ? "" : "s");
 }
 
-// Returns how many bytes the character at the begin of text has, 0 when that is no UTF-8.
-std::size_t character_bytes(std::string_view text) {
-  // By the first byte: how long the character is, and the least and the most that its second byte
-  // may be, which keeps out what is overlong, a surrogate, or beyond the last one.
-  struct Form {
-    unsigned char first_least;
-    unsigned char first_most;
-    std::size_t bytes;
-    unsigned char least = 0x80;
-    unsigned char most = 0xbf;
-  };
-  constexpr std::array<Form, 9> forms{{{0x00, 0x7f, 1},
-                                       {0xc2, 0xdf, 2},
-                                       {0xe0, 0xe0, 3, 0xa0},
-                                       {0xe1, 0xec, 3},
-                                       {0xed, 0xed, 3, 0x80, 0x9f},
-                                       {0xee, 0xef, 3},
-                                       {0xf0, 0xf0, 4, 0x90},
-                                       {0xf1, 0xf3, 4},
-                                       {0xf4, 0xf4, 4, 0x80, 0x8f}}};
-  const auto byte = [text](std::size_t i) { return static_cast<unsigned char>(text[i]); };
-  const auto* const form = std::find_if(forms.begin(), forms.end(), [&](const Form& f) {
-    return byte(0) >= f.first_least && byte(0) <= f.first_most;
-  });
-  if (form == forms.end() || text.size() < form->bytes) {
+// Returns how many bytes of text, which is not empty, its first character has; 0: it is not UTF-8.
+std::size_t utf8_length(std::string_view text) noexcept {
+  constexpr std::array<std::uint32_t, 5> least_code{0, 0, 0x80, 0x800, 0x10000};
+  constexpr unsigned bits_more = 6;  // in each byte after the first
+  const auto lead = static_cast<std::uint8_t>(text[0]);
+  const auto ones = static_cast<std::size_t>(std::countl_one(lead));
+  if (ones == 0) {
+    return 1;
+  }
+  if (ones == 1 || ones >= least_code.size() || ones > text.size()) {
     return 0;
   }
-  for (std::size_t i = 1; i < form->bytes; ++i) {
-    if (byte(i) < (i == 1 ? form->least : 0x80) || byte(i) > (i == 1 ? form->most : 0xbf)) {
+  std::uint32_t code = lead & (0x7fu >> ones);
+  for (const char c : text.substr(1, ones - 1)) {
+    const auto byte = static_cast<std::uint8_t>(c);
+    if (std::countl_one(byte) != 1) {
       return 0;
     }
+    code = code << bits_more | (byte & 0x3fu);
   }
-  return form->bytes;
+  const bool surrogate = code >= 0xd800 && code < 0xe000;
+  return code < least_code[ones] || code > 0x10ffff || surrogate ? 0 : ones;
 }
 
-// What is no UTF-8 is replaced: names of files may be any bytes, and JSON may not.
+// What is not UTF-8, a file's name perhaps, gets replacement characters.
 std::string json_string(std::string_view text) {
   std::string out = "\"";
   while (!text.empty()) {
-    const char c = text.front();
-    const auto code = static_cast<unsigned char>(c);
-    const std::size_t bytes = character_bytes(text);
-    if (bytes == 0) {
+    const std::size_t length = utf8_length(text);
+    const auto code = static_cast<unsigned char>(text[0]);
+    if (length == 0) {
       out += "\\ufffd";
-    } else if (c == '"' || c == '\\') {
+    } else if (code == '"' || code == '\\') {
       out += '\\';
-      out += c;
+      out += text[0];
     } else if (code < 0x20) {
       std::array<char, 8> escape;
       std::snprintf(escape.data(), escape.size(), "\\u%04x", code);
       out += escape.data();
     } else {
-      out += text.substr(0, bytes);
+      out += text.substr(0, length);
     }
-    text.remove_prefix(std::max<std::size_t>(bytes, 1));
+    text.remove_prefix(std::max<std::size_t>(length, 1));
   }
   return out + "\"";
 }

@@ -10,6 +10,7 @@
 #include <ebb/gc/close.h>
 
 #include <atomic>
+#include <deque>
 #include <exception>
 #include <functional>
 #include <mutex>
@@ -51,8 +52,9 @@ class CloseSeries::Impl {
   bool would_pass_bound(std::int64_t bytes) const noexcept;
   std::string describe_bound() const;
 
-  // Runs the hooks of on_collect; what one throws is the record's error.
-  void collect(OwnerRecord& record) noexcept;
+  // Runs the hooks of on_collect; what one throws is the record's error. False, and none are run,
+  // while another thread runs them: they may want what this one holds.
+  bool collect(OwnerRecord& record) noexcept;
   // Logs what make_text returns, unless too much was logged lately.
   void log_limited(LogLevel level, std::string text);
 
@@ -77,14 +79,14 @@ class CloseSeries::Impl {
   // sees what the thread that put it back did to it.
   std::atomic<OwnerRecord*> spare{nullptr};
 
-  // Guards stored, the history, the watched numbers and the log's limit.
+  // Guards stored, the history, the watched numbers, the log's limit, and the two below.
   std::mutex mutex;
   std::exception_ptr stored;
   detail::LogLimit log_limit;
 
-  // Held while hooks run.
-  std::mutex hooks_mutex;
-  std::vector<std::function<void()>> hooks;
+  // A deque: hooks run without the lock, and may come while others run.
+  std::deque<std::function<void()>> hooks;
+  std::uint64_t collector = 0;  // the number of the thread that runs them
 
  private:
   struct Known {
@@ -95,6 +97,7 @@ class CloseSeries::Impl {
     bool escalated = false;
     bool seen = false;
   };
+  const std::function<void()>& hook_at(std::size_t i);
   News note(const Place& place, bool after_warmup);
   void drop_retired();
 

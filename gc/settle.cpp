@@ -91,6 +91,21 @@ void fill_in(StragglerReport& report, const CloseResult& result, const Adopted& 
   report.jobs = result.jobs_pending;
 }
 
+// Hands the report out, and logs it where it has news. Without memory for that the close ends as it
+// would have.
+void tell(CloseSeries::Impl& series, CloseResult& result, const Finding& finding,
+          bool logs) noexcept {
+  try {
+    result.report = std::make_shared<const StragglerReport>(*finding.report);
+    if (logs) {
+      series.log_limited(finding.news == News::escalated ? LogLevel::error : LogLevel::warning,
+                         result.report->text());
+    }
+  } catch (const std::bad_alloc&) {
+    series.domain->log(LogLevel::warning, "a report of stragglers was lost: no memory to write it");
+  }
+}
+
 }  // namespace
 
 void OpenOwner::settle(CloseResult& result, Reports reports, bool after_warmup,
@@ -115,11 +130,7 @@ void OpenOwner::settle(CloseResult& result, Reports reports, bool after_warmup,
   }
   if (finding.report.has_value()) {
     fill_in(*finding.report, result, adopted, action_of(adopted, fails));
-    result.report = std::make_shared<const StragglerReport>(*finding.report);
-    if (finding.news != News::none && !fails) {
-      series.log_limited(finding.news == News::escalated ? LogLevel::error : LogLevel::warning,
-                         finding.report->text());
-    }
+    tell(series, result, finding, finding.news != News::none && !fails);
   }
   if (has_other_error) {
     return;  // the first error of a task comes before what it left behind

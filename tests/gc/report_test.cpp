@@ -3,6 +3,8 @@
 #include "domain_fixture.h"
 #include "running_clock.h"
 
+#include <ebb/gc/live.h>
+
 #include <doctest/doctest.h>
 #include <nlohmann/json.hpp>
 
@@ -223,6 +225,50 @@ TEST_CASE(
   CHECK(next.close().clean());
 }
 
+TEST_CASE(
+    "report: a phase lasts as long as its label, whatever iterations open and close meanwhile") {
+  DomainFixture f;
+  CloseSeries series(f.domain, {});
+  OpenOwner outer(series, 0, Place::here());
+  {
+    const Phase backward("backward");
+    OpenOwner inner(series, 1, Place::here());
+    CHECK(inner.close().clean());
+    CHECK(outer.close().clean());
+    const Storage made =
+        Storage::make(f.domain->long_lived(), 64_B, default_align_cpu, {Place::here()});
+    const std::vector<StragglerPlace> live = live_storages(*f.domain);
+    REQUIRE(live.size() == 1);
+    CHECK(live[0].phase == "backward");
+  }
+  const Storage made =
+      Storage::make(f.domain->long_lived(), 64_B, default_align_cpu, {Place::here()});
+  const std::vector<StragglerPlace> live = live_storages(*f.domain);
+  REQUIRE(live.size() == 1);
+  CHECK(live[0].phase.empty());
+}
+
+TEST_CASE(
+    "report: names that are not UTF-8 leave the JSON valid, and those that are come through") {
+  const auto name_in_json = [](const std::string& name) {
+    StragglerReport report;
+    report.loop = name;
+    return nlohmann::json::parse(report.json()).at("loop").get<std::string>();
+  };
+  const std::string unknown = "\xef\xbf\xbd";
+  for (const std::string good : {"gr\xc3\xb6\xc3\x9f"
+                                 "e",
+                                 "\xe2\x82\xac \xf0\x9f\x8c\x8a", "\x7f", ""}) {
+    CHECK(name_in_json(good) == good);
+  }
+  CHECK(name_in_json("a\xff") == "a" + unknown);
+  CHECK(name_in_json("\xc3") == unknown);                                // cut off
+  CHECK(name_in_json("\xc3(") == unknown + "(");                         // no second byte
+  CHECK(name_in_json("\xc0\xaf") == unknown + unknown);                  // too long a form
+  CHECK(name_in_json("\xed\xa0\x80") == unknown + unknown + unknown);    // half of a pair
+  CHECK(name_in_json("\xf4\x90\x80\x80").size() == 4 * unknown.size());  // past the last one
+}
+
 TEST_CASE("report: what another thread made gets no backtrace of the loop's thread") {
   Impatient loop;
   const auto step = [&loop] {
@@ -265,19 +311,6 @@ TEST_CASE("report: no more backtraces once what was to be traced has closed clea
   for (const StragglerPlace& place : again.report->places) {
     CHECK(place.traces.empty());
   }
-}
-
-TEST_CASE("report: JSON is JSON whatever bytes names are made of") {
-  Impatient loop;
-  OpenOwner it(loop.series, 0, Place::here());
-  Storage kept = DomainFixture::make(64_B, Place{"caf\xe9/\xf0\x9f\x8c\x8a.cpp", 1});
-  kept.set_name("\xc3\xa4 \xff \xc3 \xed\xa0\x80 \xc0\xaf \xf4\x90\x80\x80 \xe2\x82");
-  const std::string json = it.close().report->json();
-  const auto parsed = nlohmann::json::parse(json, nullptr, false);
-  REQUIRE_FALSE(parsed.is_discarded());
-  const auto& place = parsed["places"][0];
-  CHECK(place["file"] == "caf\xef\xbf\xbd/\xf0\x9f\x8c\x8a.cpp");
-  CHECK(place["name"].get<std::string>().starts_with("\xc3\xa4 \xef\xbf\xbd \xef\xbf\xbd "));
 }
 
 TEST_CASE("report: ten thousand places are told apart, and forgotten one by one") {

@@ -81,7 +81,8 @@ class CloseSeries {
   void finish();
   // Adds a hook that a close runs on its thread when it would have to wait for a straggler: the
   // place where a garbage-collected language collects. What it throws, the close throws. Hooks run
-  // one at a time in the order of their adding; they must not add any. [gc.close]
+  // one at a time in the order of their adding: a close waits, by its deadline, while another
+  // thread runs them. An iteration that a hook closes runs none. [gc.close]
   void on_collect(std::function<void()> hook);
 
   std::uint64_t stragglers_total() const noexcept;
@@ -109,7 +110,8 @@ class OpenOwner {
   ~OpenOwner();
 
   // The steps of [gc.close]. Throws StragglerError by the policy, the first error of a job, or
-  // std::invalid_argument on another thread or out of order (then nothing is closed).
+  // std::invalid_argument on another thread, out of order, or from what this close itself runs
+  // (then nothing is closed).
   CloseResult close();
   // The same without a report where there is no news: what straggles was logged before.
   CloseResult close_briefly();
@@ -133,7 +135,7 @@ class OpenOwner {
   void leave() noexcept;
   std::invalid_argument misuse(const char* why) const;
   // The destructor's way out of misuse: adopts at once and logs why.
-  void abandon(const char* why) noexcept;
+  void abandon(const std::exception_ptr& why) noexcept;
 
   CloseSeries& series_;
   OwnerRecord* record_ = nullptr;
@@ -144,6 +146,7 @@ class OpenOwner {
   Owner enclosing_;  // when it was opened: its parent, if it belongs to the same domain
   detail::Slot saved_;
   bool open_ = true;
+  bool closing_ = false;  // the host's code that a close runs may come back here
 };
 
 }  // namespace ebb::inline v0

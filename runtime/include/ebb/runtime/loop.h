@@ -92,8 +92,8 @@ class Loop {
   // Then throws what a destructor stored, if anything. Call it after the loop.
   void finish();
   // Adds a hook that a close runs, on its thread, when it would have to wait for a straggler: where
-  // a garbage-collected language that holds tensors collects. What it throws, the close throws. It
-  // must not add hooks. [gc.close]
+  // a garbage-collected language that holds tensors collects. What it throws, the close throws.
+  // Hooks run on one thread at a time; an iteration that a hook closes runs none. [gc.close]
   void on_collect(std::function<void()> hook);
   // Ends over() after the current step. Async-signal-safe.
   void stop() noexcept { stopped_.store(true, std::memory_order_relaxed); }
