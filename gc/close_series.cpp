@@ -13,37 +13,44 @@
 
 namespace ebb::inline v0 {
 
-bool CloseSeries::Impl::all_known(const detail::PlaceTable<detail::Tally>& places) {
+CloseSeries::Impl::Known* CloseSeries::Impl::find(const Place& place) {
+  const auto found = std::find_if(history_.begin(), history_.end(), [&](const Known& known) {
+    return known.place.is_same_as(place);
+  });
+  return found == history_.end() ? nullptr : &*found;
+}
+
+bool CloseSeries::Impl::all_known(const std::vector<detail::Tally>& places) {
   if (!has_history.load(std::memory_order_relaxed)) {
     return false;
   }
   const std::lock_guard lock(mutex);
   return std::all_of(places.begin(), places.end(),
-                     [this](const detail::Tally& p) { return history_.find(p.place) != nullptr; });
+                     [this](const detail::Tally& p) { return find(p.place) != nullptr; });
 }
 
 News CloseSeries::Impl::note(const Place& place, bool after_warmup) {
   constexpr std::uint32_t escalate_at = 3;
-  bool is_new = false;
-  Known& known = history_.find_or_add(place, [&] {
-    is_new = true;
-    return Known{.place = place};
-  });
-  known.seen = true;
-  known.waited = is_new;
-  known.streak += after_warmup ? 1 : 0;
-  if (after_warmup && !known.logged) {
-    known.logged = true;
+  Known* known = find(place);
+  const bool is_new = known == nullptr;
+  if (is_new) {
+    known = &history_.emplace_back(Known{.place = place});
+  }
+  known->seen = true;
+  known->waited = is_new;
+  known->streak += after_warmup ? 1 : 0;
+  if (after_warmup && !known->logged) {
+    known->logged = true;
     return News::first;
   }
-  if (known.streak >= escalate_at && !known.escalated) {
-    known.escalated = true;
+  if (known->streak >= escalate_at && !known->escalated) {
+    known->escalated = true;
     return News::escalated;
   }
   return News::none;
 }
 
-News CloseSeries::Impl::note(const detail::PlaceTable<detail::Tally>& places, bool jobs,
+News CloseSeries::Impl::note(const std::vector<detail::Tally>& places, bool jobs,
                              bool after_warmup) {
   const std::lock_guard lock(mutex);
   for (Known& known : history_) {
@@ -53,7 +60,7 @@ News CloseSeries::Impl::note(const detail::PlaceTable<detail::Tally>& places, bo
   for (const detail::Tally& tally : places) {
     news = std::max(news, note(tally.place, after_warmup));
   }
-  history_.erase_if([](const Known& known) { return !known.seen; });
+  std::erase_if(history_, [](const Known& known) { return !known.seen; });
   has_history.store(!history_.empty(), std::memory_order_relaxed);
   if (std::none_of(history_.begin(), history_.end(),
                    [](const Known& known) { return known.logged && !known.escalated; })) {
@@ -76,7 +83,7 @@ void CloseSeries::Impl::note_clean() noexcept {
 void CloseSeries::Impl::fill_in(std::vector<StragglerPlace>& places) {
   const std::lock_guard lock(mutex);
   for (StragglerPlace& place : places) {
-    if (const Known* const known = history_.find(place.place)) {
+    if (const Known* const known = find(place.place)) {
       place.streak = std::max(known->streak, 1u);
       place.waited = known->waited;
     }
@@ -87,7 +94,7 @@ void CloseSeries::Impl::watch(const std::vector<StragglerPlace>& places) {
   const std::lock_guard lock(mutex);
   watched_.clear();
   for (const StragglerPlace& place : places) {
-    const Known* const known = history_.find(place.place);
+    const Known* const known = find(place.place);
     if (known == nullptr || !known->logged || known->escalated) {
       continue;
     }

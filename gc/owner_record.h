@@ -3,7 +3,6 @@
 // domain, is used again for later iterations, and is checked by its generation. [gc.count]
 #pragma once
 
-#include "place_table.h"
 #include "scoped_resource.h"
 #include "tally.h"
 #include "traces.h"
@@ -168,7 +167,7 @@ class alignas(64) OwnerRecord {
   detail::Traces traces;
 
   // Of the close that is going on; kept so that a loop that always straggles makes no heap call.
-  detail::PlaceTable<detail::Tally> tallies;
+  std::vector<detail::Tally> tallies;
 
   alignas(64) std::atomic<std::int64_t> remote_live{0};
   std::atomic<std::int64_t> remote_bytes{0};

@@ -35,10 +35,10 @@ class CloseSeries::Impl {
 
   // Returns whether every one of places straggled at its last close: such a place had its
   // deadline already. [gc.close]
-  bool all_known(const detail::PlaceTable<detail::Tally>& places);
+  bool all_known(const std::vector<detail::Tally>& places);
   // Notes what straggled at a close, and forgets places that closed clean. jobs: some had not
   // ended.
-  News note(const detail::PlaceTable<detail::Tally>& places, bool jobs, bool after_warmup);
+  News note(const std::vector<detail::Tally>& places, bool jobs, bool after_warmup);
   void note_clean() noexcept;
   // Fills in what note() has learned of each place.
   void fill_in(std::vector<StragglerPlace>& places);
@@ -97,11 +97,12 @@ class CloseSeries::Impl {
     bool escalated = false;
     bool seen = false;
   };
+  Known* find(const Place& place);
   const std::function<void()>& hook_at(std::size_t i);
   News note(const Place& place, bool after_warmup);
   void drop_retired();
 
-  detail::PlaceTable<Known> history_;
+  std::vector<Known> history_;
   std::vector<std::uint64_t> watched_;  // ascending
 
   std::mutex unretired_mutex_;  // guards unretired_: the oldest first

@@ -38,6 +38,15 @@ StragglerPlace first_of_place(const StorageCell& cell) {
   return place;
 }
 
+// Returns the entry of places, structs with a place, for place; makes one with make() if there is
+// none.
+template <class Entry, class Make>
+Entry& entry_of(std::vector<Entry>& places, const Place& place, Make make) {
+  const auto found = std::find_if(places.begin(), places.end(),
+                                  [&place](const Entry& e) { return e.place.is_same_as(place); });
+  return found != places.end() ? *found : places.emplace_back(make());
+}
+
 // "  train.cpp:12  3 x f32[64] cpu, 768 B, named "loss""
 std::string describe_place(const StragglerPlace& p) {
   std::string text = "  " + std::string(p.place.file) + ":" + std::to_string(p.place.line) + "  ";
@@ -80,7 +89,7 @@ class Places {
 
   void add(const StorageCell& cell) {
     StragglerPlace& place =
-        places_.find_or_add(cell.birth.place, [&cell] { return first_of_place(cell); });
+        entry_of(places_, cell.birth.place, [&cell] { return first_of_place(cell); });
     ++place.count;
     place.bytes += cell.bytes;
     if (place.holder.empty() && cell.holders.load(std::memory_order_relaxed) != 0) {
@@ -93,25 +102,24 @@ class Places {
     }
   }
   std::vector<StragglerPlace> sorted() {
-    std::vector<StragglerPlace> places = places_.take();
-    std::sort(places.begin(), places.end(), [](const auto& a, const auto& b) {
+    std::sort(places_.begin(), places_.end(), [](const auto& a, const auto& b) {
       return a.bytes != b.bytes ? a.bytes > b.bytes : a.sequence < b.sequence;
     });
-    return places;
+    return std::move(places_);
   }
 
  private:
   const std::uint64_t opener_;
-  PlaceTable<StragglerPlace> places_;
+  std::vector<StragglerPlace> places_;
 };
 
 }  // namespace
 
-void tally_stragglers(const OwnerRecord& record, PlaceTable<Tally>& tallies) {
+void tally_stragglers(const OwnerRecord& record, std::vector<Tally>& tallies) {
   tallies.clear();
   const std::lock_guard lock(record.domain->impl().replace_mutex);
   for_each_owned(record, [&tallies](const StorageCell& cell) {
-    Tally& tally = tallies.find_or_add(cell.birth.place, [&cell] {
+    Tally& tally = entry_of(tallies, cell.birth.place, [&cell] {
       return Tally{cell.birth.place, 0, {}};
     });
     ++tally.count;
@@ -127,26 +135,20 @@ std::vector<StragglerPlace> find_stragglers(const OwnerRecord& record) {
 }
 
 void find_earlier(const OwnerRecord& record, std::vector<StragglerPlace>& places) {
-  struct Told {
-    Place place;
-    StragglerPlace* of;
-  };
-  PlaceTable<Told> told;
-  for (StragglerPlace& p : places) {
-    told.find_or_add(p.place, [&p] { return Told{p.place, &p}; });
-  }
   Domain::Impl& domain = record.domain->impl();
   const std::lock_guard lock(domain.replace_mutex);
   for_each_owned(*domain.long_lived, [&](const StorageCell& cell) {
     const std::int64_t counted = cell.adopted.load(std::memory_order_relaxed);
-    const Told* const found = counted != 0 ? told.find(cell.birth.place) : nullptr;
-    if (found == nullptr) {
+    if (counted == 0) {
       return;
     }
-    StragglerPlace& p = *found->of;
-    ++p.earlier_count;
-    p.earlier_bytes += Bytes{static_cast<std::size_t>(counted - 1)};
-    p.age = std::max(p.age, record.iteration - std::min(record.iteration, cell.iteration));
+    for (StragglerPlace& p : places) {
+      if (p.place.is_same_as(cell.birth.place)) {
+        ++p.earlier_count;
+        p.earlier_bytes += Bytes{static_cast<std::size_t>(counted - 1)};
+        p.age = std::max(p.age, record.iteration - std::min(record.iteration, cell.iteration));
+      }
+    }
   });
 }
 

@@ -4,7 +4,6 @@
 #pragma once
 
 #include "owner_record.h"
-#include "place_table.h"
 
 #include <ebb/gc/close.h>
 #include <ebb/gc/report.h>
@@ -15,7 +14,7 @@
 namespace ebb::inline v0::detail {
 
 // Puts the live storages charged to record into tallies, by place. Throws std::bad_alloc.
-void tally_stragglers(const OwnerRecord& record, PlaceTable<Tally>& tallies);
+void tally_stragglers(const OwnerRecord& record, std::vector<Tally>& tallies);
 
 // Returns the same as a report tells it, the most bytes first. All of these find nothing once the
 // runtime has ended, or the loader whose pool it is.
