@@ -13,28 +13,22 @@
 
 namespace ebb::inline v0 {
 
-CloseSeries::Impl::Known* CloseSeries::Impl::find(const Place& place) {
-  const auto found = std::find_if(history_.begin(), history_.end(), [&](const Known& known) {
-    return known.place.is_same_as(place);
-  });
-  return found == history_.end() ? nullptr : &*found;
-}
-
 bool CloseSeries::Impl::all_known(const std::vector<detail::Tally>& places) {
   if (!has_history.load(std::memory_order_relaxed)) {
     return false;
   }
   const std::lock_guard lock(mutex);
-  return std::all_of(places.begin(), places.end(),
-                     [this](const detail::Tally& p) { return find(p.place) != nullptr; });
+  return std::all_of(places.begin(), places.end(), [this](const detail::Tally& p) {
+    return known_.find(history_, p.place) != nullptr;
+  });
 }
 
 News CloseSeries::Impl::note(const Place& place, bool after_warmup) {
   constexpr std::uint32_t escalate_at = 3;
-  Known* known = find(place);
+  Known* known = known_.find(history_, place);
   const bool is_new = known == nullptr;
   if (is_new) {
-    known = &history_.emplace_back(Known{.place = place});
+    known = &known_.add(history_, Known{.place = place});
   }
   known->seen = true;
   known->waited = is_new;
@@ -60,7 +54,9 @@ News CloseSeries::Impl::note(const std::vector<detail::Tally>& places, bool jobs
   for (const detail::Tally& tally : places) {
     news = std::max(news, note(tally.place, after_warmup));
   }
-  std::erase_if(history_, [](const Known& known) { return !known.seen; });
+  if (std::erase_if(history_, [](const Known& known) { return !known.seen; }) != 0) {
+    known_.fill_in(history_);
+  }
   has_history.store(!history_.empty(), std::memory_order_relaxed);
   return news;
 }
@@ -69,6 +65,7 @@ void CloseSeries::Impl::note_clean() noexcept {
   if (has_history.load(std::memory_order_relaxed)) {
     const std::lock_guard lock(mutex);
     history_.clear();
+    known_.fill_in(history_);
     watched_.clear();
     has_history.store(false, std::memory_order_relaxed);
     has_watched.store(false, std::memory_order_relaxed);
@@ -78,7 +75,7 @@ void CloseSeries::Impl::note_clean() noexcept {
 void CloseSeries::Impl::fill_in(std::vector<StragglerPlace>& places) {
   const std::lock_guard lock(mutex);
   for (StragglerPlace& place : places) {
-    if (const Known* const known = find(place.place)) {
+    if (const Known* const known = known_.find(history_, place.place)) {
       place.streak = std::max(known->streak, 1u);
       place.waited = known->waited;
     }
@@ -89,7 +86,7 @@ void CloseSeries::Impl::watch(const std::vector<StragglerPlace>& places) {
   const std::lock_guard lock(mutex);
   watched_.clear();
   for (const StragglerPlace& place : places) {
-    const Known* const known = find(place.place);
+    const Known* const known = known_.find(history_, place.place);
     if (known == nullptr || !known->logged || known->escalated) {
       continue;
     }

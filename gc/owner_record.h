@@ -3,6 +3,7 @@
 // domain, is used again for later iterations, and is checked by its generation. [gc.count]
 #pragma once
 
+#include "place_index.h"
 #include "scoped_resource.h"
 #include "tally.h"
 #include "traces.h"
@@ -168,6 +169,7 @@ class alignas(64) OwnerRecord {
 
   // Of the close that is going on; kept so that a loop that always straggles makes no heap call.
   std::vector<detail::Tally> tallies;
+  detail::PlaceIndex tally_index;
 
   alignas(64) std::atomic<std::int64_t> remote_live{0};
   std::atomic<std::int64_t> remote_bytes{0};

@@ -5,6 +5,7 @@
 
 #include "log_limit.h"
 #include "owner_record.h"
+#include "place_index.h"
 #include "stragglers.h"
 
 #include <ebb/gc/close.h>
@@ -97,12 +98,12 @@ class CloseSeries::Impl {
     bool escalated = false;
     bool seen = false;
   };
-  Known* find(const Place& place);
   const std::function<void()>& hook_at(std::size_t i);
   News note(const Place& place, bool after_warmup);
   void drop_retired();
 
   std::vector<Known> history_;
+  detail::PlaceIndex known_;            // of history_
   std::vector<std::uint64_t> watched_;  // ascending
 
   std::mutex unretired_mutex_;  // guards unretired_: the oldest first

@@ -59,7 +59,7 @@ StragglerReport make_report(CloseSeries::Impl& series, OwnerRecord& record, News
 Finding look(CloseSeries::Impl& series, OwnerRecord& record, bool after_warmup, bool wants_report) {
   Finding finding;
   try {
-    detail::tally_stragglers(record, record.tallies);
+    detail::tally_stragglers(record);
     const bool jobs = record.jobs.load(std::memory_order_seq_cst) != 0;
     finding.news = series.note(record.tallies, jobs, after_warmup);
     if (wants_report || finding.news != News::none) {

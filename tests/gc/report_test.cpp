@@ -268,3 +268,28 @@ TEST_CASE(
   CHECK(name_in_json("\xed\xa0\x80") == unknown + unknown + unknown);    // half of a pair
   CHECK(name_in_json("\xf4\x90\x80\x80").size() == 4 * unknown.size());  // past the last one
 }
+
+TEST_CASE("report: thousands of places are told apart, and take a close no noticeable time") {
+  constexpr std::uint32_t lines = 5000;
+  constexpr std::uint64_t each = 20;
+  const std::deque<std::string> files{"gen.cpp", "gen.cpp", "other.cpp"};  // the first twice
+  Impatient loop;
+  const auto start = std::chrono::steady_clock::now();
+  for (std::uint64_t i = 0; i < 3; ++i) {
+    OpenOwner it(loop.series, i, Place::here());
+    for (std::uint32_t n = 0; n < 2 * each * lines; ++n) {
+      const Place place{files[n % files.size()].c_str(), n % lines};
+      loop.kept.push_back(DomainFixture::make(8_B, place));
+    }
+    const CloseResult result = it.close();
+    REQUIRE(result.report->places.size() == 2 * lines);
+    std::uint64_t count = 0;
+    for (const StragglerPlace& place : result.report->places) {
+      count += place.count;
+      CHECK(place.earlier_count == (i == 1 ? 0 : i * place.count));  // told with news only
+      CHECK(place.streak == i + 1);
+    }
+    CHECK(count == 2 * each * lines);
+  }
+  CHECK(std::chrono::steady_clock::now() - start < std::chrono::seconds(5));
+}
