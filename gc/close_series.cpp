@@ -23,7 +23,7 @@ bool CloseSeries::Impl::all_known(const std::vector<detail::Tally>& places) {
   });
 }
 
-News CloseSeries::Impl::note(const Place& place, bool after_warmup) {
+News CloseSeries::Impl::note(const Place& place, const Strand& strand, bool after_warmup) {
   constexpr std::uint32_t escalate_at = 3;
   Known* known = known_.find(history_, place);
   const bool is_new = known == nullptr;
@@ -31,6 +31,8 @@ News CloseSeries::Impl::note(const Place& place, bool after_warmup) {
     known = &known_.add(history_, Known{.place = place});
   }
   known->seen = true;
+  known->strand = strand;
+  known->missed = 0;
   known->waited = is_new;
   known->streak += after_warmup ? 1 : 0;
   if (after_warmup && !known->logged) {
@@ -44,30 +46,42 @@ News CloseSeries::Impl::note(const Place& place, bool after_warmup) {
   return News::none;
 }
 
-News CloseSeries::Impl::note(const std::vector<detail::Tally>& places, bool jobs,
-                             bool after_warmup) {
+News CloseSeries::Impl::note(const OwnerRecord& record, bool jobs, bool after_warmup) {
   const std::lock_guard lock(mutex);
-  for (Known& known : history_) {
-    known.seen = false;
+  // A job is no state that warms up.
+  News news = jobs ? note(Place{}, record.strand, true) : News::none;
+  for (const detail::Tally& tally : record.tallies) {
+    news = std::max(news, note(tally.place, record.strand, after_warmup));
   }
-  News news = jobs ? note(Place{}, true) : News::none;  // a job is no state that warms up
-  for (const detail::Tally& tally : places) {
-    news = std::max(news, note(tally.place, after_warmup));
-  }
-  if (std::erase_if(history_, [](const Known& known) { return !known.seen; }) != 0) {
-    known_.fill_in(history_);
-  }
-  has_history.store(!history_.empty(), std::memory_order_relaxed);
+  forget_unseen(record.strand);
   return news;
 }
 
-void CloseSeries::Impl::note_clean() noexcept {
+void CloseSeries::Impl::note_clean(const Strand& strand) noexcept {
   if (has_history.load(std::memory_order_relaxed)) {
     const std::lock_guard lock(mutex);
-    history_.clear();
+    forget_unseen(strand);
+  }
+}
+
+// A strand may come no more, so the closes of others tell too, in the end.
+void CloseSeries::Impl::forget_unseen(const Strand& strand) noexcept {
+  constexpr std::uint32_t missed_most = 64;
+  for (Known& known : history_) {
+    known.missed += known.seen ? 0 : 1;
+  }
+  const auto forgotten = std::erase_if(history_, [&strand](const Known& known) {
+    return !known.seen && (known.strand == strand || known.missed > missed_most);
+  });
+  if (forgotten != 0) {
     known_.fill_in(history_);
+  }
+  for (Known& known : history_) {
+    known.seen = false;
+  }
+  has_history.store(!history_.empty(), std::memory_order_relaxed);
+  if (history_.empty()) {
     watched_.clear();
-    has_history.store(false, std::memory_order_relaxed);
     has_watched.store(false, std::memory_order_relaxed);
   }
 }

@@ -33,6 +33,14 @@ struct JobNote {
 };
 }  // namespace detail
 
+// Which iterations follow each other: those that one thread opens equally deep within others.
+struct Strand {
+  std::uint64_t thread = 0;
+  std::uint32_t depth = 0;
+
+  bool operator==(const Strand&) const = default;
+};
+
 // The opener of a record that no thread opened: every count is then remote.
 inline constexpr std::uint64_t no_thread = ~std::uint64_t{0};
 
@@ -159,6 +167,7 @@ class alignas(64) OwnerRecord {
     }
     return number;
   }
+  Strand strand;
   OwnerRecord* enclosing = nullptr;  // whom the opener's slot named before
   // Modulo 2^64, like the remote ones: a request for more than there are addresses is counted too,
   // until it has failed.
