@@ -26,7 +26,7 @@ class CloseWait {
       return true;
     }
     if (live_ != tallied_live_) {
-      tally_stragglers(record_, record_.tallies);
+      tally_stragglers(record_);
       tallied_live_ = live_;
     }
     if (!jobs_ && !record_.tallies.empty() && series_.all_known(record_.tallies)) {

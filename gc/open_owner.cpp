@@ -57,6 +57,10 @@ OpenOwner::OpenOwner(CloseSeries& series, std::uint64_t iteration, Place place)
   const Owner current = detail::slot().owner;
   enclosing_ = current ? current : detail::fallback_owner();
   record_->enclosing = current.record();
+  record_->strand = {thread_, 0};
+  if (current.is_open() && current.record()->opener.load(std::memory_order_relaxed) == thread_) {
+    record_->strand.depth = current.record()->strand.depth + 1;
+  }
   detail::enter_owner(saved_, owner());
 }
 
@@ -156,7 +160,7 @@ CloseResult OpenOwner::close_steps(Reports reports) {
   leave();
   const std::uint64_t closed_before = impl.closed.fetch_add(1, std::memory_order_relaxed);
   if (!alive && result.jobs_pending == 0) {
-    impl.note_clean();
+    impl.note_clean(record.strand);
     let_go();
   } else {
     settle(result, reports, closed_before >= impl.options.warmup, failed != nullptr);

@@ -3,6 +3,7 @@
 // domain, is used again for later iterations, and is checked by its generation. [gc.count]
 #pragma once
 
+#include "place_index.h"
 #include "scoped_resource.h"
 #include "tally.h"
 #include "traces.h"
@@ -31,6 +32,14 @@ struct JobNote {
   JobNote* next = nullptr;
 };
 }  // namespace detail
+
+// Which iterations follow each other: those that one thread opens equally deep within others.
+struct Strand {
+  std::uint64_t thread = 0;
+  std::uint32_t depth = 0;
+
+  bool operator==(const Strand&) const = default;
+};
 
 // The opener of a record that no thread opened: every count is then remote.
 inline constexpr std::uint64_t no_thread = ~std::uint64_t{0};
@@ -158,6 +167,7 @@ class alignas(64) OwnerRecord {
     }
     return number;
   }
+  Strand strand;
   OwnerRecord* enclosing = nullptr;  // whom the opener's slot named before
   // Modulo 2^64, like the remote ones: a request for more than there are addresses is counted too,
   // until it has failed.
@@ -168,6 +178,7 @@ class alignas(64) OwnerRecord {
 
   // Of the close that is going on; kept so that a loop that always straggles makes no heap call.
   std::vector<detail::Tally> tallies;
+  detail::PlaceIndex tally_index;
 
   alignas(64) std::atomic<std::int64_t> remote_live{0};
   std::atomic<std::int64_t> remote_bytes{0};

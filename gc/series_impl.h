@@ -5,6 +5,7 @@
 
 #include "log_limit.h"
 #include "owner_record.h"
+#include "place_index.h"
 #include "stragglers.h"
 
 #include <ebb/gc/close.h>
@@ -36,10 +37,10 @@ class CloseSeries::Impl {
   // Returns whether every one of places straggled at its last close: such a place had its
   // deadline already. [gc.close]
   bool all_known(const std::vector<detail::Tally>& places);
-  // Notes what straggled at a close, and forgets places that closed clean. jobs: some had not
-  // ended.
-  News note(const std::vector<detail::Tally>& places, bool jobs, bool after_warmup);
-  void note_clean() noexcept;
+  // Notes what straggled at the close of record, and forgets places that closed clean, which is to
+  // say in the strand in which they straggled. jobs: some had not ended.
+  News note(const OwnerRecord& record, bool jobs, bool after_warmup);
+  void note_clean(const Strand& strand) noexcept;
   // Fills in what note() has learned of each place.
   void fill_in(std::vector<StragglerPlace>& places);
   // From now on storages with the numbers of these are traced when they are made; empty: none.
@@ -96,13 +97,16 @@ class CloseSeries::Impl {
     bool logged = false;
     bool escalated = false;
     bool seen = false;
+    Strand strand{};           // of the last one in which it straggled
+    std::uint32_t missed = 0;  // closes of others since
   };
-  Known* find(const Place& place);
   const std::function<void()>& hook_at(std::size_t i);
-  News note(const Place& place, bool after_warmup);
+  News note(const Place& place, const Strand& strand, bool after_warmup);
+  void forget_unseen(const Strand& strand) noexcept;
   void drop_retired();
 
   std::vector<Known> history_;
+  detail::PlaceIndex known_;            // of history_
   std::vector<std::uint64_t> watched_;  // ascending
 
   std::mutex unretired_mutex_;  // guards unretired_: the oldest first

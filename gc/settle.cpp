@@ -59,9 +59,9 @@ StragglerReport make_report(CloseSeries::Impl& series, OwnerRecord& record, News
 Finding look(CloseSeries::Impl& series, OwnerRecord& record, bool after_warmup, bool wants_report) {
   Finding finding;
   try {
-    detail::tally_stragglers(record, record.tallies);
+    detail::tally_stragglers(record);
     const bool jobs = record.jobs.load(std::memory_order_seq_cst) != 0;
-    finding.news = series.note(record.tallies, jobs, after_warmup);
+    finding.news = series.note(record, jobs, after_warmup);
     if (wants_report || finding.news != News::none) {
       finding.report = make_report(series, record, finding.news);
     }
@@ -117,12 +117,13 @@ void OpenOwner::settle(CloseResult& result, Reports reports, bool after_warmup,
       fails || reports == Reports::always || series.would_pass_bound(record.live_bytes());
   Finding finding = look(series, record, after_warmup, wants_report);
   const Adopted adopted = detail::adopt_all(record, series.options.policy);
+  const Strand strand = record.strand;
   let_go();
   result.stragglers = adopted.count;
   result.straggler_bytes = adopted.bytes;
   result.revoked = adopted.revoked_count;
   if (result.clean()) {
-    series.note_clean();  // the last reference went while the generation ended
+    series.note_clean(strand);  // the last reference went while the generation ended
     return;
   }
   if (after_warmup) {
