@@ -37,7 +37,11 @@ class SystemSource final : public Source {
     return range.bytes.count() <= detail::machine_memory_bytes();
   }
   void decommit(Range range) noexcept override {
-    ::madvise(range.begin, range.bytes.count(), MADV_DONTNEED);
+    // Refused where the host has locked its memory; newer kernels know a form that is not.
+    constexpr int dontneed_locked = 24;
+    if (::madvise(range.begin, range.bytes.count(), MADV_DONTNEED) != 0) {
+      static_cast<void>(::madvise(range.begin, range.bytes.count(), dontneed_locked));
+    }
   }
 
   Bytes page_size() const noexcept override { return Bytes{detail::system_page_bytes()}; }

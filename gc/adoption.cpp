@@ -9,6 +9,7 @@
 #include <mutex>
 #include <optional>
 #include <thread>
+#include <utility>
 
 namespace ebb::inline v0::detail {
 namespace {
@@ -36,21 +37,29 @@ bool adopt(StorageCell& cell, OwnerRecord& record, std::uint64_t thread) noexcep
   return false;
 }
 
-// Drops a strong reference; a release that has become ours waits in the queue, since finalizers are
+// Drops a strong reference; a release that has become ours is put on the list, since finalizers are
 // not to run within a scan.
-void drop(StorageCell& cell, DeferredReleases& queue) noexcept {
+void drop(StorageCell& cell, Cell*& to_release) noexcept {
   const std::uint64_t before =
       cell.counts.fetch_sub(StorageHead::one_strong, std::memory_order_acq_rel);
-  if (StorageHead::strong_in(before) == 1 && !queue.push(cell)) {
-    release_storage(cell);
+  if (StorageHead::strong_in(before) == 1) {
+    cell.next = std::exchange(to_release, &cell);
+  }
+}
+
+void release_all(Cell* next) noexcept {
+  while (Cell* const cell = next) {
+    next = cell->next;
+    release_storage(*static_cast<StorageCell*>(static_cast<StorageHead*>(cell)));
   }
 }
 
 // A tracked storage's own weak reference keeps its holders from assuming that they are the last, so
 // that it may be retained here. Gives the memory up, and returns how many bytes of pages went;
 // nothing for what cannot be revoked: strings, foreign memory, what somebody holds by address. With
-// replace_mutex held, which keeps resize and swap away.
-std::optional<Bytes> revoke(StorageCell& cell, Domain::Impl& impl) noexcept {
+// replace_mutex held, which keeps resize and swap away, and who finds the flag until it is known
+// whether it stays.
+std::optional<Bytes> revoke(StorageCell& cell, Domain::Impl& impl, Cell*& to_release) noexcept {
   if (!cell.has(storage_tracked) || cell.has(storage_elements | storage_revoked) ||
       cell.device != cpu || !cell.try_retain()) {
     return std::nullopt;
@@ -66,7 +75,7 @@ std::optional<Bytes> revoke(StorageCell& cell, Domain::Impl& impl) noexcept {
   } else {
     cell.flags.fetch_and(static_cast<std::uint8_t>(~storage_revoked), std::memory_order_seq_cst);
   }
-  drop(cell, impl.deferred);
+  drop(cell, to_release);
   return gone;
 }
 
@@ -76,6 +85,7 @@ Adopted adopt_stragglers(OwnerRecord& record, Policy policy) noexcept {
   Domain::Impl& impl = record.domain->impl();
   const std::uint64_t thread = this_thread_number();
   Adopted adopted;
+  Cell* to_release = nullptr;
   {
     const std::lock_guard guard(impl.replace_mutex);
     for_each_owned(record, [&](StorageCell& cell) {
@@ -87,15 +97,13 @@ Adopted adopt_stragglers(OwnerRecord& record, Policy policy) noexcept {
       if (policy != Policy::revoke) {
         return;
       }
-      if (const std::optional<Bytes> gone = revoke(cell, impl)) {
+      if (const std::optional<Bytes> gone = revoke(cell, impl, to_release)) {
         ++adopted.revoked_count;
         adopted.revoked_bytes += *gone;
       }
     });
   }
-  if (adopted.revoked_count != 0) {
-    impl.deferred.run(impl.long_lived);
-  }
+  release_all(to_release);
   return adopted;
 }
 

@@ -3,6 +3,7 @@
 #include "domain_impl.h"
 #include "log_safely.h"
 #include "series_impl.h"
+#include "slot.h"
 
 #include <ebb/alloc/check.h>
 #include <ebb/gc/close.h>
@@ -12,30 +13,26 @@
 
 namespace ebb::inline v0 {
 
-CloseSeries::Impl::Known* CloseSeries::Impl::find(const Place& place) {
-  const auto found = std::find_if(history_.begin(), history_.end(), [&](const Known& known) {
-    return known.place.is_same_as(place);
-  });
-  return found == history_.end() ? nullptr : &*found;
-}
-
 bool CloseSeries::Impl::all_known(const std::vector<detail::Tally>& places) {
   if (!has_history.load(std::memory_order_relaxed)) {
     return false;
   }
   const std::lock_guard lock(mutex);
-  return std::all_of(places.begin(), places.end(),
-                     [this](const detail::Tally& p) { return find(p.place) != nullptr; });
+  return std::all_of(places.begin(), places.end(), [this](const detail::Tally& p) {
+    return known_.find(history_, p.place) != nullptr;
+  });
 }
 
-News CloseSeries::Impl::note(const Place& place, bool after_warmup) {
+News CloseSeries::Impl::note(const Place& place, const Strand& strand, bool after_warmup) {
   constexpr std::uint32_t escalate_at = 3;
-  Known* known = find(place);
+  Known* known = known_.find(history_, place);
   const bool is_new = known == nullptr;
   if (is_new) {
-    known = &history_.emplace_back(Known{.place = place});
+    known = &known_.add(history_, Known{.place = place});
   }
   known->seen = true;
+  known->strand = strand;
+  known->missed = 0;
   known->waited = is_new;
   known->streak += after_warmup ? 1 : 0;
   if (after_warmup && !known->logged) {
@@ -49,27 +46,43 @@ News CloseSeries::Impl::note(const Place& place, bool after_warmup) {
   return News::none;
 }
 
-News CloseSeries::Impl::note(const std::vector<detail::Tally>& places, bool jobs,
-                             bool after_warmup) {
+News CloseSeries::Impl::note(const OwnerRecord& record, bool jobs, bool after_warmup) {
   const std::lock_guard lock(mutex);
-  for (Known& known : history_) {
-    known.seen = false;
+  // A job is no state that warms up.
+  News news = jobs ? note(Place{}, record.strand, true) : News::none;
+  for (const detail::Tally& tally : record.tallies) {
+    news = std::max(news, note(tally.place, record.strand, after_warmup));
   }
-  News news = jobs ? note(Place{}, true) : News::none;  // a job is no state that warms up
-  for (const detail::Tally& tally : places) {
-    news = std::max(news, note(tally.place, after_warmup));
-  }
-  std::erase_if(history_, [](const Known& known) { return !known.seen; });
-  has_history.store(!history_.empty(), std::memory_order_relaxed);
+  forget_unseen(record.strand);
   return news;
 }
 
-void CloseSeries::Impl::note_clean() noexcept {
+void CloseSeries::Impl::note_clean(const Strand& strand) noexcept {
   if (has_history.load(std::memory_order_relaxed)) {
     const std::lock_guard lock(mutex);
-    history_.clear();
-    watched_.clear();
-    has_history.store(false, std::memory_order_relaxed);
+    forget_unseen(strand);
+  }
+}
+
+// A strand may come no more, so the closes of others tell too, in the end.
+void CloseSeries::Impl::forget_unseen(const Strand& strand) noexcept {
+  constexpr std::uint32_t missed_most = 64;
+  for (Known& known : history_) {
+    known.missed += known.seen ? 0 : 1;
+  }
+  const auto forgotten = std::erase_if(history_, [&strand](const Known& known) {
+    return !known.seen && (known.strand == strand || known.missed > missed_most);
+  });
+  if (forgotten != 0) {
+    known_.fill_in(history_);
+  }
+  for (Known& known : history_) {
+    known.seen = false;
+  }
+  has_history.store(!history_.empty(), std::memory_order_relaxed);
+  if (std::none_of(history_.begin(), history_.end(),
+                   [](const Known& known) { return known.logged && !known.escalated; })) {
+    watched_.clear();  // nothing is to be told with backtraces any more
     has_watched.store(false, std::memory_order_relaxed);
   }
 }
@@ -77,7 +90,7 @@ void CloseSeries::Impl::note_clean() noexcept {
 void CloseSeries::Impl::fill_in(std::vector<StragglerPlace>& places) {
   const std::lock_guard lock(mutex);
   for (StragglerPlace& place : places) {
-    if (const Known* const known = find(place.place)) {
+    if (const Known* const known = known_.find(history_, place.place)) {
       place.streak = std::max(known->streak, 1u);
       place.waited = known->waited;
     }
@@ -88,7 +101,7 @@ void CloseSeries::Impl::watch(const std::vector<StragglerPlace>& places) {
   const std::lock_guard lock(mutex);
   watched_.clear();
   for (const StragglerPlace& place : places) {
-    const Known* const known = find(place.place);
+    const Known* const known = known_.find(history_, place.place);
     if (known == nullptr || !known->logged || known->escalated) {
       continue;
     }
@@ -119,15 +132,33 @@ std::string CloseSeries::Impl::describe_bound() const {
          "): drop them, keep() what is meant to last, or raise the bound";
 }
 
-void CloseSeries::Impl::collect(OwnerRecord& record) noexcept {
-  const std::lock_guard lock(hooks_mutex);
-  for (const std::function<void()>& hook : hooks) {
+bool CloseSeries::Impl::collect(OwnerRecord& record) noexcept {
+  const std::uint64_t thread = detail::this_thread_number();
+  const std::uint64_t generation = record.generation.load(std::memory_order_relaxed);
+  std::size_t count = 0;
+  {
+    const std::lock_guard lock(mutex);
+    if (collector != 0) {
+      return collector == thread;  // then one of them closes an iteration
+    }
+    collector = thread;
+    count = hooks.size();
+  }
+  for (std::size_t i = 0; i < count; ++i) {
     try {
-      hook();
+      hook_at(i)();
     } catch (...) {
-      record.store_error(std::current_exception());
+      record.store_error(generation, std::current_exception());
     }
   }
+  const std::lock_guard lock(mutex);
+  collector = 0;
+  return true;
+}
+
+const std::function<void()>& CloseSeries::Impl::hook_at(std::size_t i) {
+  const std::lock_guard lock(mutex);
+  return hooks[i];
 }
 
 void CloseSeries::Impl::log_limited(LogLevel level, std::string text) {
@@ -215,7 +246,7 @@ void CloseSeries::finish() {
 void CloseSeries::on_collect(std::function<void()> hook) {
   impl_.mark().require_own_process("Loop::on_collect");
   EBB_REQUIRE(hook != nullptr, "Loop::on_collect", "the hook is empty");
-  const std::lock_guard lock(impl_->hooks_mutex);
+  const std::lock_guard lock(impl_->mutex);
   impl_->hooks.push_back(std::move(hook));
 }
 

@@ -26,7 +26,7 @@ class CloseWait {
       return true;
     }
     if (live_ != tallied_live_) {
-      tally_stragglers(record_, record_.tallies);
+      tally_stragglers(record_);
       tallied_live_ = live_;
     }
     if (!jobs_ && !record_.tallies.empty() && series_.all_known(record_.tallies)) {
@@ -35,14 +35,13 @@ class CloseWait {
     return false;
   }
 
-  // Runs the hooks, once. Returns whether it did.
+  // Runs the hooks, once. Returns whether it did: not while another thread runs them.
   bool collect() noexcept {
     if (collected_) {
       return false;
     }
-    collected_ = true;
-    series_.collect(record_);
-    return true;
+    collected_ = series_.collect(record_);
+    return collected_;
   }
 
   // Runs a waiting task of the loop's executor while jobs are waited for. Returns whether it did.
@@ -55,6 +54,9 @@ class CloseWait {
 
   // Sleeps until a count goes down, a release is deferred, or the time has come.
   void sleep(Clock& clock, TimePoint until) {
+    if (!collected_) {
+      until = std::min(until, clock.now() + hooks_sleep);
+    }
     std::unique_lock lock(record_.mutex);
     // Counted down since: look again instead of sleeping through the notification.
     if (record_.live() == live_ && has_jobs() == jobs_ && deferred_.pushed() == pushed_) {
@@ -73,6 +75,9 @@ class CloseWait {
   }
 
  private:
+  // The longest sleep before hooks that another thread runs are asked for again.
+  static constexpr std::chrono::milliseconds hooks_sleep{5};
+
   bool has_jobs() const noexcept { return record_.jobs.load(std::memory_order_seq_cst) != 0; }
 
   // Releases what was deferred, then notes what is left.

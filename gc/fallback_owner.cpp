@@ -2,6 +2,7 @@
 // Which fallback owners each thread has entered. [gc.owner]
 #include "slot.h"
 
+#include <ebb/gc/domain.h>
 #include <ebb/gc/fallback_owner.h>
 
 #include <algorithm>
@@ -58,6 +59,7 @@ FallbackOwner::FallbackOwner(Owner owner, const char* function) {
   if (!owner) {
     throw std::invalid_argument("[" + std::string(function) + "] the owner is empty");
   }
+  domain_ = owner.domain()->weak_from_this().lock();
   lent_ = std::make_shared<Lent>(owner);
 }
 

@@ -77,13 +77,14 @@ void Job::require_own_process(const char* function) const {
   }
 }
 
-void Job::fail(std::exception_ptr error) noexcept {
+void Job::fail(const std::exception_ptr& error) noexcept {
   if (domain_ != nullptr && domain_->in_child()) {
     return;
   }
-  if (counts_ != Counts::nothing && owner_.is_open()) {
-    owner_.record()->store_error(std::move(error));
-  } else if (Domain* const domain = owner_.domain()) {
+  if (counts_ != Counts::nothing && owner_.record()->store_error(owner_.generation(), error)) {
+    return;
+  }
+  if (Domain* const domain = owner_.domain()) {
     detail::log_safely(*domain, LogLevel::error, [&error] {
       return "a task failed after its iteration had closed: " + detail::describe_error(error);
     });

@@ -16,6 +16,23 @@
 #include <utility>
 
 namespace ebb::inline v0 {
+namespace {
+
+// The time of one close.
+class Closing {
+ public:
+  explicit Closing(bool& flag) noexcept : flag_(flag) { flag_ = true; }
+  Closing(const Closing&) = delete;
+  Closing& operator=(const Closing&) = delete;
+  Closing(Closing&&) = delete;
+  Closing& operator=(Closing&&) = delete;
+  ~Closing() { flag_ = false; }
+
+ private:
+  bool& flag_;
+};
+
+}  // namespace
 
 OpenOwner::OpenOwner(CloseSeries& series, std::uint64_t iteration, Place place)
     : series_(series), iteration_(iteration), place_(place) {
@@ -40,6 +57,10 @@ OpenOwner::OpenOwner(CloseSeries& series, std::uint64_t iteration, Place place)
   const Owner current = detail::slot().owner;
   enclosing_ = current ? current : detail::fallback_owner();
   record_->enclosing = current.record();
+  record_->strand = {thread_, 0};
+  if (current.is_open() && current.record()->opener.load(std::memory_order_relaxed) == thread_) {
+    record_->strand.depth = current.record()->strand.depth + 1;
+  }
   detail::enter_owner(saved_, owner());
 }
 
@@ -49,14 +70,13 @@ OpenOwner::~OpenOwner() {
   }
   try {
     close_briefly();
-  } catch (const std::exception& e) {
-    if (open_) {
-      abandon(e.what());  // misuse, or no memory to say which
-    } else {
-      series_.store(std::current_exception());
-    }
   } catch (...) {
-    series_.store(std::current_exception());
+    const std::exception_ptr error = std::current_exception();
+    if (open_) {
+      abandon(error);  // misuse, or no memory to say which
+    } else {
+      series_.store(error);
+    }
   }
 }
 
@@ -68,6 +88,7 @@ Owner OpenOwner::parent() const noexcept {
 // Tracing is a help only: without memory for it the iteration goes on untraced.
 void OpenOwner::watch_known_places() noexcept {
   record_->watched = detail::Traces::never;
+  record_->traces.disarm();
   if (series_.impl().has_watched.load(std::memory_order_relaxed)) [[unlikely]] {
     try {
       series_.impl().arm(*record_);
@@ -92,11 +113,15 @@ CloseResult OpenOwner::close(Reports reports) {
   if (thread_ != detail::this_thread_number()) {
     throw misuse("it was opened by another thread, and only that one may close it");
   }
+  if (closing_) {
+    throw misuse("it is closing already, and runs what has asked for that");
+  }
   const Owner current = detail::slot().owner;
   if (current.is_open() && current.record() != record_) {
     throw misuse(
         "it is not the innermost one of this thread: close what was opened after it first");
   }
+  const Closing closing(closing_);
   return close_steps(reports);
 }
 
@@ -131,12 +156,11 @@ CloseResult OpenOwner::close_steps(Reports reports) {
   result.jobs_pending = static_cast<std::uint64_t>(
       std::max<std::int64_t>(record.jobs.load(std::memory_order_seq_cst), 0));
   const bool alive = record.live() != 0;
-  const std::exception_ptr failed =
-      record.has_error.load(std::memory_order_relaxed) ? record.take_error() : nullptr;
+  const std::exception_ptr failed = record.take_error();
   leave();
   const std::uint64_t closed_before = impl.closed.fetch_add(1, std::memory_order_relaxed);
   if (!alive && result.jobs_pending == 0) {
-    impl.note_clean();
+    impl.note_clean(record.strand);
     let_go();
   } else {
     settle(result, reports, closed_before >= impl.options.warmup, failed != nullptr);
@@ -174,7 +198,7 @@ void OpenOwner::let_go() noexcept {
   }
 }
 
-void OpenOwner::abandon(const char* why) noexcept {
+void OpenOwner::abandon(const std::exception_ptr& why) noexcept {
   OwnerRecord& record = *record_;
   const bool mine = thread_ == detail::this_thread_number();
   open_ = false;
@@ -187,6 +211,9 @@ void OpenOwner::abandon(const char* why) noexcept {
   const std::uint64_t adopted = (mine ? detail::adopt_all(record, Policy::adopt)
                                       : detail::adopt_stragglers(record, Policy::adopt))
                                     .count;
+  if (const std::exception_ptr failed = record.take_error()) {
+    series_.store(failed);  // of a job
+  }
   if (mine) {
     record.domain->impl().give_record(record);
     if (!detail::slot().owner.is_open()) {
@@ -194,9 +221,9 @@ void OpenOwner::abandon(const char* why) noexcept {
     }
     record.forget_opener();
   }
-  detail::log_safely(series_.domain(), LogLevel::error, [why, adopted] {
-    return std::string(why) + "\n  the guard's destructor adopted " + std::to_string(adopted) +
-           " storages";
+  detail::log_safely(series_.domain(), LogLevel::error, [&why, adopted] {
+    return detail::describe_error(why) + "\n  the guard's destructor adopted " +
+           std::to_string(adopted) + " storages";
   });
 }
 

@@ -139,15 +139,27 @@ std::shared_ptr<Domain> OwnerRecord::forget_opener() noexcept {
   return std::exchange(kept_domain_, nullptr);
 }
 
-void OwnerRecord::store_error(std::exception_ptr error) noexcept {
+bool OwnerRecord::store_error(std::uint64_t wanted, const std::exception_ptr& error) noexcept {
   const std::lock_guard lock(mutex);
-  if (first_error_ == nullptr) {
-    first_error_ = std::move(error);
-    has_error.store(true, std::memory_order_relaxed);
+  const bool is_first = first_error_ == nullptr;
+  if (is_first) {
+    first_error_ = error;
+    has_error.store(true, std::memory_order_seq_cst);
   }
+  if (generation.load(std::memory_order_seq_cst) == wanted) {
+    return true;
+  }
+  if (is_first) {
+    first_error_ = nullptr;
+    has_error.store(false, std::memory_order_relaxed);
+  }
+  return false;
 }
 
 std::exception_ptr OwnerRecord::take_error() noexcept {
+  if (!has_error.load(std::memory_order_seq_cst)) {
+    return nullptr;
+  }
   const std::lock_guard lock(mutex);
   has_error.store(false, std::memory_order_relaxed);
   return std::exchange(first_error_, nullptr);

@@ -3,6 +3,7 @@
 // domain, is used again for later iterations, and is checked by its generation. [gc.count]
 #pragma once
 
+#include "place_index.h"
 #include "scoped_resource.h"
 #include "tally.h"
 #include "traces.h"
@@ -31,6 +32,14 @@ struct JobNote {
   JobNote* next = nullptr;
 };
 }  // namespace detail
+
+// Which iterations follow each other: those that one thread opens equally deep within others.
+struct Strand {
+  std::uint64_t thread = 0;
+  std::uint32_t depth = 0;
+
+  bool operator==(const Strand&) const = default;
+};
 
 // The opener of a record that no thread opened: every count is then remote.
 inline constexpr std::uint64_t no_thread = ~std::uint64_t{0};
@@ -119,7 +128,9 @@ class alignas(64) OwnerRecord {
   // The opener's thread ends with the guard open: its slot is gone. Returns what was kept for it.
   std::shared_ptr<Domain> end_opener() noexcept;
 
-  void store_error(std::exception_ptr error) noexcept;
+  // Keeps the first error of generation wanted for its close to take. False, and nothing is kept,
+  // when that is over: its close has looked already. Any thread.
+  bool store_error(std::uint64_t wanted, const std::exception_ptr& error) noexcept;
   std::exception_ptr take_error() noexcept;
 
   // Lets the closing thread look again, if one waits. Any thread.
@@ -156,6 +167,7 @@ class alignas(64) OwnerRecord {
     }
     return number;
   }
+  Strand strand;
   OwnerRecord* enclosing = nullptr;  // whom the opener's slot named before
   // Modulo 2^64, like the remote ones: a request for more than there are addresses is counted too,
   // until it has failed.
@@ -166,6 +178,7 @@ class alignas(64) OwnerRecord {
 
   // Of the close that is going on; kept so that a loop that always straggles makes no heap call.
   std::vector<detail::Tally> tallies;
+  detail::PlaceIndex tally_index;
 
   alignas(64) std::atomic<std::int64_t> remote_live{0};
   std::atomic<std::int64_t> remote_bytes{0};
@@ -176,6 +189,8 @@ class alignas(64) OwnerRecord {
   // How many threads wait for a count to go down. Sequentially consistent with the counts: either
   // who counts down sees it, or the waiting thread sees the count before it sleeps.
   std::atomic<int> waiting{0};
+  // Sequentially consistent with generation: either a close sees the error that is being stored, or
+  // who stores it sees that the generation is over.
   std::atomic<bool> has_error{false};
   // Guards first_error_, kept_domain_, opener_ended_ and notes_; changed is notified under it.
   std::mutex mutex;

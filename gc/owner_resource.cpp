@@ -18,12 +18,12 @@ namespace {
 
 // Room for the handle that keeps the bytes after it aligned.
 std::size_t header_bytes(std::size_t alignment) noexcept {
-  return std::max(alignment, std::max(sizeof(Storage), alignof(std::max_align_t)));
+  return std::max(alignment, std::max(sizeof(StorageHolder), alignof(std::max_align_t)));
 }
 
-Storage* handle_of(void* memory) noexcept {
-  return static_cast<Storage*>(
-      static_cast<void*>(static_cast<std::byte*>(memory) - sizeof(Storage)));
+StorageHolder* handle_of(void* memory) noexcept {
+  return static_cast<StorageHolder*>(
+      static_cast<void*>(static_cast<std::byte*>(memory) - sizeof(StorageHolder)));
 }
 
 }  // namespace
@@ -35,7 +35,8 @@ void* ScopedResource::do_allocate(std::size_t bytes, std::size_t alignment) {
   Storage storage = Storage::make(owner, Bytes{bytes} + Bytes{header}, Align{header}, birth);
   storage.set_name("pmr");
   std::byte* const memory = static_cast<std::byte*>(storage.data()) + header;
-  new (handle_of(memory)) Storage(std::move(storage));
+  // The container uses the bytes by address, and the handle lies among them: not to be revoked.
+  new (handle_of(memory)) StorageHolder(std::move(storage), "a container", "resource_of");
   return memory;
 }
 
@@ -43,10 +44,10 @@ void ScopedResource::do_deallocate(void* memory, std::size_t /*bytes*/, std::siz
   if (record_.domain->in_child()) {
     return;  // the handle may lie in memory that the parent sees
   }
-  Storage* const handle = handle_of(memory);
+  StorageHolder* const handle = handle_of(memory);
   // The last storage of a runtime takes the domain along, and this object with it.
-  const Storage last = std::move(*handle);
-  handle->~Storage();
+  const StorageHolder last = std::move(*handle);
+  handle->~StorageHolder();
 }
 
 }  // namespace detail

@@ -20,14 +20,15 @@ RawMemory::RawMemory(Owner owner, Place at) : owner_(owner), place_(at) {
 char* RawMemory::allocate(std::size_t bytes) const {
   Domain::Impl& domain = owner_.domain()->impl();
   // First the storage: if the map has no room, its handle gives it back.
-  Storage storage =
-      Storage::make(owner_, Bytes{bytes}, default_align(owner_.stream().device), Birth{place_});
-  char* const data = static_cast<char*>(storage.data());
+  StorageHolder held(
+      Storage::make(owner_, Bytes{bytes}, default_align(owner_.stream().device), Birth{place_}),
+      "raw memory", "RawMemory::allocate");
+  char* const data = static_cast<char*>(held.storage().data());
   const std::lock_guard lock(domain.raw_mutex);
   if (!domain.raw_live.make_room()) {
     throw std::bad_alloc();
   }
-  domain.raw_live.insert(data, std::exchange(storage.head_, nullptr));
+  domain.raw_live.insert(data, std::exchange(held.storage_.head_, nullptr));
   return data;
 }
 
@@ -35,7 +36,7 @@ void RawMemory::deallocate(char* data, std::size_t bytes) const {
   Domain::Impl& domain = owner_.domain()->impl();
   domain.mark.require_own_process("RawMemory::deallocate");
   // Dropped after the lock: the last storage of a runtime takes the domain along.
-  Storage last;
+  StorageHolder last;
   const std::lock_guard lock(domain.raw_mutex);
   detail::StorageHead* const head = domain.raw_live.find(data);
   EBB_REQUIRE(head != nullptr, "RawMemory",
@@ -43,7 +44,7 @@ void RawMemory::deallocate(char* data, std::size_t bytes) const {
   EBB_REQUIRE(head->bytes == Bytes{bytes}, "RawMemory", "the memory has ",
               std::to_string(head->bytes.count()), " bytes, not ", std::to_string(bytes));
   domain.raw_live.take(data);
-  last = Storage(head);
+  last.storage_ = Storage(head);
 }
 
 }  // namespace ebb::inline v0

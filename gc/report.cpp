@@ -4,7 +4,10 @@
 
 #include <ebb/gc/report.h>
 
+#include <algorithm>
 #include <array>
+#include <bit>
+#include <cstdint>
 #include <cstdio>
 #include <string_view>
 
@@ -15,20 +18,49 @@ std::string count_of(std::uint64_t n, const char* one) {
   return std::to_string(n) + " " + one + (n == 1 ? "" : "s");
 }
 
+// Returns how many bytes of text, which is not empty, its first character has; 0: it is not UTF-8.
+std::size_t utf8_length(std::string_view text) noexcept {
+  constexpr std::array<std::uint32_t, 5> least_code{0, 0, 0x80, 0x800, 0x10000};
+  constexpr unsigned bits_more = 6;  // in each byte after the first
+  const auto lead = static_cast<std::uint8_t>(text[0]);
+  const auto ones = static_cast<std::size_t>(std::countl_one(lead));
+  if (ones == 0) {
+    return 1;
+  }
+  if (ones == 1 || ones >= least_code.size() || ones > text.size()) {
+    return 0;
+  }
+  std::uint32_t code = lead & (0x7fu >> ones);
+  for (const char c : text.substr(1, ones - 1)) {
+    const auto byte = static_cast<std::uint8_t>(c);
+    if (std::countl_one(byte) != 1) {
+      return 0;
+    }
+    code = code << bits_more | (byte & 0x3fu);
+  }
+  const bool surrogate = code >= 0xd800 && code < 0xe000;
+  return code < least_code[ones] || code > 0x10ffff || surrogate ? 0 : ones;
+}
+
+// What is not UTF-8, a file's name perhaps, gets replacement characters.
 std::string json_string(std::string_view text) {
   std::string out = "\"";
-  for (const char c : text) {
-    const auto code = static_cast<unsigned char>(c);
-    if (c == '"' || c == '\\') {
+  while (!text.empty()) {
+    const std::size_t length = utf8_length(text);
+    const auto code = static_cast<unsigned char>(text[0]);
+    if (length == 0) {
+      out += "\\ufffd";
+    } else if (code == '"' || code == '\\') {
       out += '\\';
-      out += c;
+      out += text[0];
     } else if (code < 0x20) {
       std::array<char, 8> escape;
       std::snprintf(escape.data(), escape.size(), "\\u%04x", code);
       out += escape.data();
     } else {
-      out += c;
+      out += text.substr(0, length);
     }
+    text.remove_prefix(std::max<std::size_t>(length, 1));
   }
   return out + "\"";
 }

@@ -5,11 +5,13 @@
 
 #include "log_limit.h"
 #include "owner_record.h"
+#include "place_index.h"
 #include "stragglers.h"
 
 #include <ebb/gc/close.h>
 
 #include <atomic>
+#include <deque>
 #include <exception>
 #include <functional>
 #include <mutex>
@@ -35,10 +37,10 @@ class CloseSeries::Impl {
   // Returns whether every one of places straggled at its last close: such a place had its
   // deadline already. [gc.close]
   bool all_known(const std::vector<detail::Tally>& places);
-  // Notes what straggled at a close, and forgets places that closed clean. jobs: some had not
-  // ended.
-  News note(const std::vector<detail::Tally>& places, bool jobs, bool after_warmup);
-  void note_clean() noexcept;
+  // Notes what straggled at the close of record, and forgets places that closed clean, which is to
+  // say in the strand in which they straggled. jobs: some had not ended.
+  News note(const OwnerRecord& record, bool jobs, bool after_warmup);
+  void note_clean(const Strand& strand) noexcept;
   // Fills in what note() has learned of each place.
   void fill_in(std::vector<StragglerPlace>& places);
   // From now on storages with the numbers of these are traced when they are made; empty: none.
@@ -51,8 +53,9 @@ class CloseSeries::Impl {
   bool would_pass_bound(std::int64_t bytes) const noexcept;
   std::string describe_bound() const;
 
-  // Runs the hooks of on_collect; what one throws is the record's error.
-  void collect(OwnerRecord& record) noexcept;
+  // Runs the hooks of on_collect; what one throws is the record's error. False, and none are run,
+  // while another thread runs them: they may want what this one holds.
+  bool collect(OwnerRecord& record) noexcept;
   // Logs what make_text returns, unless too much was logged lately.
   void log_limited(LogLevel level, std::string text);
 
@@ -77,14 +80,14 @@ class CloseSeries::Impl {
   // sees what the thread that put it back did to it.
   std::atomic<OwnerRecord*> spare{nullptr};
 
-  // Guards stored, the history, the watched numbers and the log's limit.
+  // Guards stored, the history, the watched numbers, the log's limit, and the two below.
   std::mutex mutex;
   std::exception_ptr stored;
   detail::LogLimit log_limit;
 
-  // Held while hooks run.
-  std::mutex hooks_mutex;
-  std::vector<std::function<void()>> hooks;
+  // A deque: hooks run without the lock, and may come while others run.
+  std::deque<std::function<void()>> hooks;
+  std::uint64_t collector = 0;  // the number of the thread that runs them
 
  private:
   struct Known {
@@ -94,12 +97,16 @@ class CloseSeries::Impl {
     bool logged = false;
     bool escalated = false;
     bool seen = false;
+    Strand strand{};           // of the last one in which it straggled
+    std::uint32_t missed = 0;  // closes of others since
   };
-  Known* find(const Place& place);
-  News note(const Place& place, bool after_warmup);
+  const std::function<void()>& hook_at(std::size_t i);
+  News note(const Place& place, const Strand& strand, bool after_warmup);
+  void forget_unseen(const Strand& strand) noexcept;
   void drop_retired();
 
   std::vector<Known> history_;
+  detail::PlaceIndex known_;            // of history_
   std::vector<std::uint64_t> watched_;  // ascending
 
   std::mutex unretired_mutex_;  // guards unretired_: the oldest first

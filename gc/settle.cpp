@@ -59,9 +59,9 @@ StragglerReport make_report(CloseSeries::Impl& series, OwnerRecord& record, News
 Finding look(CloseSeries::Impl& series, OwnerRecord& record, bool after_warmup, bool wants_report) {
   Finding finding;
   try {
-    detail::tally_stragglers(record, record.tallies);
+    detail::tally_stragglers(record);
     const bool jobs = record.jobs.load(std::memory_order_seq_cst) != 0;
-    finding.news = series.note(record.tallies, jobs, after_warmup);
+    finding.news = series.note(record, jobs, after_warmup);
     if (wants_report || finding.news != News::none) {
       finding.report = make_report(series, record, finding.news);
     }
@@ -91,6 +91,21 @@ void fill_in(StragglerReport& report, const CloseResult& result, const Adopted& 
   report.jobs = result.jobs_pending;
 }
 
+// Hands the report out, and logs it where it has news. Without memory for that the close ends as it
+// would have.
+void tell(CloseSeries::Impl& series, CloseResult& result, const Finding& finding,
+          bool logs) noexcept {
+  try {
+    result.report = std::make_shared<const StragglerReport>(*finding.report);
+    if (logs) {
+      series.log_limited(finding.news == News::escalated ? LogLevel::error : LogLevel::warning,
+                         result.report->text());
+    }
+  } catch (const std::bad_alloc&) {
+    series.domain->log(LogLevel::warning, "a report of stragglers was lost: no memory to write it");
+  }
+}
+
 }  // namespace
 
 void OpenOwner::settle(CloseResult& result, Reports reports, bool after_warmup,
@@ -102,12 +117,13 @@ void OpenOwner::settle(CloseResult& result, Reports reports, bool after_warmup,
       fails || reports == Reports::always || series.would_pass_bound(record.live_bytes());
   Finding finding = look(series, record, after_warmup, wants_report);
   const Adopted adopted = detail::adopt_all(record, series.options.policy);
+  const Strand strand = record.strand;
   let_go();
   result.stragglers = adopted.count;
   result.straggler_bytes = adopted.bytes;
   result.revoked = adopted.revoked_count;
   if (result.clean()) {
-    series.note_clean();  // the last reference went while the generation ended
+    series.note_clean(strand);  // the last reference went while the generation ended
     return;
   }
   if (after_warmup) {
@@ -115,11 +131,7 @@ void OpenOwner::settle(CloseResult& result, Reports reports, bool after_warmup,
   }
   if (finding.report.has_value()) {
     fill_in(*finding.report, result, adopted, action_of(adopted, fails));
-    result.report = std::make_shared<const StragglerReport>(*finding.report);
-    if (finding.news != News::none && !fails) {
-      series.log_limited(finding.news == News::escalated ? LogLevel::error : LogLevel::warning,
-                         finding.report->text());
-    }
+    tell(series, result, finding, finding.news != News::none && !fails);
   }
   if (has_other_error) {
     return;  // the first error of a task comes before what it left behind

@@ -90,11 +90,13 @@ void leave_owner(const Slot& saved, bool keep_heap) noexcept {
   }
   Heap* const mine = this_slot.heap_inherited ? nullptr : this_slot.heap;
   const std::uint64_t pool = this_slot.heap_pool;
-  const std::uint64_t thread = this_slot.thread;
-  const bool watched = this_slot.watched;
-  this_slot = saved;
-  this_slot.thread = thread;
-  this_slot.watched = watched;
+  Slot restored = saved;
+  // These are the thread's, or end with guards of their own, which may cross this one.
+  restored.thread = this_slot.thread;
+  restored.watched = this_slot.watched;
+  restored.phase = this_slot.phase;
+  restored.defer_releases = this_slot.defer_releases;
+  this_slot = restored;
   if (mine == nullptr) {
     return;
   }

@@ -182,6 +182,15 @@ void note_unowned(const OwnerRecord& record) noexcept {
   }
 }
 
+// Gives a storage that its caller holds the weak reference that scans ask for. The caller's strong
+// one keeps all others from assuming meanwhile that they are the last.
+void track(StorageCell& cell) noexcept {
+  cell.counts.fetch_add(StorageHead::one_weak, std::memory_order_relaxed);
+  if ((cell.flags.fetch_or(storage_tracked, std::memory_order_relaxed) & storage_tracked) != 0) {
+    cell.counts.fetch_sub(StorageHead::one_weak, std::memory_order_relaxed);
+  }
+}
+
 // Of the last one, the cell is given back. Acquire and release: the end of all uses comes before.
 [[gnu::always_inline]] inline void drop_weak(StorageHead* head) noexcept {
   constexpr std::uint64_t one = StorageHead::one_weak;
@@ -353,13 +362,28 @@ void Storage::transfer(const Owner& owner) noexcept {
   if (!target->charge(owner.generation(), bytes, thread)) {
     target = domain.impl().long_lived;
     target->add(bytes, thread);
+  } else if (target->tracks) {
+    detail::track(cell);
   }
+  cell.set(detail::storage_moved);
   target->has_immigrants.store(true, std::memory_order_relaxed);
   // The caller holds a reference, so the storage cannot die: only other transfers race.
   OwnerRecord& old = cell.owner.transfer(*target);
   cell.uncount_adopted(domain.impl());
   old.subtract(bytes, thread);
   detail::follow_close(cell, *target, owner.generation(), thread);
+}
+
+void Storage::check_revoked(const char* function) const {
+  Domain::Impl& domain = detail::owner_impl(detail::cell_of(head_));
+  bool stays = true;
+  if (!domain.in_child()) {  // where a thread of the parent may have held the lock
+    const std::lock_guard lock(domain.replace_mutex);
+    stays = revoked();
+  }
+  if (stays) {
+    fail_revoked(function);
+  }
 }
 
 void Storage::fail_revoked(const char* function) const {
@@ -376,8 +400,12 @@ StorageHolder::StorageHolder(Storage storage, const char* who, const char* funct
   detail::cell_of(&head).holder.store(who, std::memory_order_relaxed);
   head.holders.fetch_add(1, std::memory_order_seq_cst);
   if ((head.flags.load(std::memory_order_seq_cst) & detail::storage_revoked) != 0) {
-    head.holders.fetch_sub(1, std::memory_order_relaxed);
-    storage_.fail_revoked(function);
+    try {
+      storage_.check_revoked(function);
+    } catch (...) {
+      head.holders.fetch_sub(1, std::memory_order_relaxed);
+      throw;
+    }
   }
 }
 

@@ -46,10 +46,14 @@ const OwnerRecord& resizable(detail::StorageHead* head, const char* function) {
   return owner;
 }
 
-// Puts fresh into the cell; what was there is released without the lock.
-void replace(StorageCell& cell, DataPtr fresh, Bytes bytes) noexcept {
+// Puts fresh into the cell; what was there is released without the lock. Returns whether it did:
+// not when a close has revoked the storage meanwhile.
+bool replace(StorageCell& cell, DataPtr fresh, Bytes bytes) noexcept {
   Domain& domain = *owner_of(cell).domain;
   const std::lock_guard lock(domain.impl().replace_mutex);
+  if (cell.has(detail::storage_revoked)) {
+    return false;
+  }
   std::swap(cell.ptr, fresh);
   cell.block = nullptr;  // the pointer alone knows now
   const std::int64_t by = detail::signed_bytes(bytes) - detail::signed_bytes(cell.bytes);
@@ -60,6 +64,7 @@ void replace(StorageCell& cell, DataPtr fresh, Bytes bytes) noexcept {
   }
   owner_of(cell).change_bytes(by, detail::this_thread_number());
   cell.change_adopted(domain.impl(), by);
+  return true;
 }
 
 // All but what is the struct's own: whether it is tracked.
@@ -106,7 +111,9 @@ void Storage::resize(Bytes bytes) {
   if (const std::size_t kept = std::min(bytes, head_->bytes).count(); kept != 0) {
     std::memcpy(fresh.get(), head_->data, kept);
   }
-  replace(cell_of(head_), std::move(fresh), bytes);
+  if (!replace(cell_of(head_), std::move(fresh), bytes)) {
+    fail_revoked(function);
+  }
 }
 
 void Storage::resize_elements(std::size_t count) {
@@ -119,7 +126,8 @@ void Storage::resize_elements(std::size_t count) {
   const Bytes bytes = ops.size * count;
   DataPtr fresh = detail::make_element_ptr(owner, ops, count, head_->data,
                                            std::min(count, old.count), function);
-  replace(cell_of(head_), std::move(fresh), bytes);
+  static_cast<void>(  // elements are not revoked
+      replace(cell_of(head_), std::move(fresh), bytes));
 }
 
 // NOLINTNEXTLINE(bugprone-exception-escape): as declared
@@ -141,6 +149,11 @@ void Storage::swap(Storage& other) {
   EBB_REQUIRE(&owner_of(a) == &owner_of(b), function,
               "the storages have different owners: keep() or copy one of them first");
   EBB_REQUIRE(owner_of(a).kind != OwnerKind::loader, function, "the storages are a loader's slots");
+  for (const Storage* storage : {this, &other}) {
+    if (storage->revoked()) {  // since
+      storage->fail_revoked(function);
+    }
+  }
   const std::int64_t by = detail::signed_bytes(b.bytes) - detail::signed_bytes(a.bytes);
   a.change_adopted(impl, by);
   b.change_adopted(impl, -by);

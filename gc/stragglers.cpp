@@ -2,6 +2,7 @@
 // Scanning a pool's cells for the storages of one owner. [gc.policy] [gc.report]
 #include "stragglers.h"
 
+#include "place_index.h"
 #include "scan.h"
 
 #include <ebb/alloc/error.h>
@@ -36,15 +37,6 @@ StragglerPlace first_of_place(const StorageCell& cell) {
   place.sequence = cell.sequence;
   place.thread = cell.thread;
   return place;
-}
-
-// Returns the entry of places, structs with a place, for place; makes one with make() if there is
-// none.
-template <class Entry, class Make>
-Entry& entry_of(std::vector<Entry>& places, const Place& place, Make make) {
-  const auto found = std::find_if(places.begin(), places.end(),
-                                  [&place](const Entry& e) { return e.place.is_same_as(place); });
-  return found != places.end() ? *found : places.emplace_back(make());
 }
 
 // "  train.cpp:12  3 x f32[64] cpu, 768 B, named "loss""
@@ -84,15 +76,20 @@ constexpr std::size_t traced_per_place = 4;
 // Storages by place; the most bytes first once sorted.
 class Places {
  public:
+  // opener: whose storages may have been traced.
+  explicit Places(std::uint64_t opener) noexcept : opener_(opener) {}
+
   void add(const StorageCell& cell) {
-    StragglerPlace& place =
-        entry_of(places_, cell.birth.place, [&cell] { return first_of_place(cell); });
+    StragglerPlace* const known = index_.find(places_, cell.birth.place);
+    StragglerPlace& place = known != nullptr ? *known : index_.add(places_, first_of_place(cell));
     ++place.count;
     place.bytes += cell.bytes;
     if (place.holder.empty() && cell.holders.load(std::memory_order_relaxed) != 0) {
       place.holder = text_or_empty(cell.holder.load(std::memory_order_relaxed));
     }
-    if (place.traces.size() < traced_per_place) {
+    // Other threads number what they make anew, and other owners did.
+    const bool is_own = cell.thread == opener_ && !cell.has(storage_moved);
+    if (is_own && place.traces.size() < traced_per_place) {
       place.traces.push_back({cell.sequence, {}});
     }
   }
@@ -104,25 +101,29 @@ class Places {
   }
 
  private:
+  const std::uint64_t opener_;
   std::vector<StragglerPlace> places_;
+  PlaceIndex index_;
 };
 
 }  // namespace
 
-void tally_stragglers(const OwnerRecord& record, std::vector<Tally>& tallies) {
+void tally_stragglers(OwnerRecord& record) {
+  std::vector<Tally>& tallies = record.tallies;
+  PlaceIndex& index = record.tally_index;
   tallies.clear();
+  index.fill_in(tallies);
   const std::lock_guard lock(record.domain->impl().replace_mutex);
-  for_each_owned(record, [&tallies](const StorageCell& cell) {
-    Tally& tally = entry_of(tallies, cell.birth.place, [&cell] {
-      return Tally{cell.birth.place, 0, {}};
-    });
+  for_each_owned(record, [&](const StorageCell& cell) {
+    Tally* const known = index.find(tallies, cell.birth.place);
+    Tally& tally = known != nullptr ? *known : index.add(tallies, Tally{cell.birth.place, 0, {}});
     ++tally.count;
     tally.bytes += cell.bytes;
   });
 }
 
 std::vector<StragglerPlace> find_stragglers(const OwnerRecord& record) {
-  Places places;
+  Places places(record.opener.load(std::memory_order_relaxed));
   const std::lock_guard lock(record.domain->impl().replace_mutex);
   for_each_owned(record, [&places](const StorageCell& cell) { places.add(cell); });
   return places.sorted();
@@ -130,24 +131,24 @@ std::vector<StragglerPlace> find_stragglers(const OwnerRecord& record) {
 
 void find_earlier(const OwnerRecord& record, std::vector<StragglerPlace>& places) {
   Domain::Impl& domain = record.domain->impl();
+  PlaceIndex index;
+  index.make_room(places);
   const std::lock_guard lock(domain.replace_mutex);
   for_each_owned(*domain.long_lived, [&](const StorageCell& cell) {
     const std::int64_t counted = cell.adopted.load(std::memory_order_relaxed);
     if (counted == 0) {
       return;
     }
-    for (StragglerPlace& p : places) {
-      if (p.place.is_same_as(cell.birth.place)) {
-        ++p.earlier_count;
-        p.earlier_bytes += Bytes{static_cast<std::size_t>(counted - 1)};
-        p.age = std::max(p.age, record.iteration - std::min(record.iteration, cell.iteration));
-      }
+    if (StragglerPlace* const p = index.find(places, cell.birth.place)) {
+      ++p->earlier_count;
+      p->earlier_bytes += Bytes{static_cast<std::size_t>(counted - 1)};
+      p->age = std::max(p->age, record.iteration - std::min(record.iteration, cell.iteration));
     }
   });
 }
 
 std::vector<StragglerPlace> find_live(const Domain::Impl& domain, const PoolHandle& pool) {
-  Places places;
+  Places places(no_thread);
   const std::lock_guard lock(domain.replace_mutex);
   for_each_live(pool, 0, nullptr, [&places](const StorageCell& cell) { places.add(cell); });
   return places.sorted();

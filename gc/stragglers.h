@@ -13,8 +13,8 @@
 
 namespace ebb::inline v0::detail {
 
-// Puts the live storages charged to record into tallies, by place. Throws std::bad_alloc.
-void tally_stragglers(const OwnerRecord& record, std::vector<Tally>& tallies);
+// Puts the live storages charged to record into its tallies, by place. Throws std::bad_alloc.
+void tally_stragglers(OwnerRecord& record);
 
 // Returns the same as a report tells it, the most bytes first. All of these find nothing once the
 // runtime has ended, or the loader whose pool it is.

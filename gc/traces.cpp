@@ -60,8 +60,7 @@ void drop_own(std::vector<std::string>& frames) {
 }  // namespace
 
 std::uint64_t Traces::arm(std::span<const std::uint64_t> numbers) {
-  traces_.clear();
-  next_ = 0;
+  disarm();
   for (const std::uint64_t number : numbers.first(std::min(numbers.size(), most))) {
     traces_.push_back({number, 0, {}});
   }

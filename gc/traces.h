@@ -20,6 +20,11 @@ class Traces {
   // Forgets what was taken, and watches the first most of numbers, which ascend. Returns the first
   // one, or never. Throws std::bad_alloc.
   std::uint64_t arm(std::span<const std::uint64_t> numbers);
+  // Forgets what was taken, and watches nothing.
+  void disarm() noexcept {
+    traces_.clear();
+    next_ = 0;
+  }
   // Takes the calling thread's backtrace for number, which arm or take returned; returns the next
   // one to be traced, or never.
   std::uint64_t take(std::uint64_t number) noexcept;

@@ -11,6 +11,8 @@
 #include <thread>
 #include <vector>
 
+#include <sys/mman.h>
+
 using ebb::Block;
 using ebb::Bytes;
 using ebb::test::begin_of;
@@ -149,4 +151,18 @@ TEST_CASE("revoke: a bypassed block is zeroed; a block that outlives its pool as
   CHECK(heap->try_revoke(orphan).has_value());
   CHECK(is_zero(orphan));
   heap->deallocate(orphan);
+}
+
+TEST_CASE("revoke: a host that locks its memory sees zeros, too") {
+  OwnHeap own;
+  const Block block = own.take(64 << 10);
+  ebb::test::fill(block, 1);
+  if (::mlock(block.data, block.bytes.count()) != 0) {
+    MESSAGE("not run: this process may not lock memory");
+  } else {
+    CHECK(own.heap.try_revoke(block).has_value());
+    CHECK(is_zero(block));
+    ::munlock(block.data, block.bytes.count());
+  }
+  own.heap.deallocate(block);
 }

@@ -357,3 +357,48 @@ TEST_CASE("close: a guard that outlives its runtime closes, and its storages sta
                   std::invalid_argument);
   held.reset();
 }
+
+TEST_CASE(
+    "close: clean iterations within a straggling one, or beside it, do not make its places new") {
+  DomainFixture f;
+  CloseSeries series(f.domain, {.deadline = std::chrono::milliseconds(100), .warmup = 0});
+  const ebb::test::RunningClock running(f.clock);
+  std::uint64_t number = 0;
+  const auto clean = [&] {
+    OpenOwner it(series, number++, Place::here());
+    CHECK(it.close().clean());
+  };
+  Storage gradient;
+  for (int step = 0; step < 5; ++step) {
+    OpenOwner outer(series, number++, Place::here());
+    gradient = DomainFixture::make();
+    clean();
+    std::jthread(clean).join();
+    const CloseResult result = outer.close();
+    CHECK(result.stragglers == 1);
+    CHECK((result.waited == Milliseconds(0)) == (step > 0));
+  }
+  CHECK(f.log().size() == 2);  // the first time, and the third in a row
+  clean();                     // in its place
+  OpenOwner outer(series, number++, Place::here());
+  gradient = DomainFixture::make();
+  CHECK(outer.close().waited > Milliseconds(0));
+}
+
+TEST_CASE("close: places of a thread that comes no more are forgotten in the end") {
+  DomainFixture f;
+  CloseSeries series(f.domain, {.deadline = std::chrono::milliseconds(100), .warmup = 0});
+  const ebb::test::RunningClock running(f.clock);
+  Storage held;
+  const auto straggle = [&](std::uint64_t number) {
+    OpenOwner it(series, number, Place::here());
+    held = DomainFixture::make(64_B, Place{"old.cpp", 1});
+    return it.close().waited > Milliseconds(0);
+  };
+  std::jthread([&] { CHECK(straggle(0)); }).join();
+  for (std::uint64_t i = 1; i < 1000; ++i) {
+    OpenOwner it(series, i, Place::here());
+    CHECK(it.close().clean());
+  }
+  CHECK(straggle(1000));
+}

@@ -7,6 +7,7 @@
 #include <doctest/doctest.h>
 
 #include <chrono>
+#include <optional>
 #include <thread>
 #include <vector>
 
@@ -193,4 +194,32 @@ TEST_CASE("defer: threads drop deferred storages while iterations close; each is
   CHECK(released == made);
   CHECK(f.domain->stats().storages_live == 0);
   CHECK(f.domain->stats().adopted_live == 0);
+}
+
+TEST_CASE(
+    "defer: an iteration that closes within a DeferReleases, or outlives it, changes nothing") {
+  DomainFixture f;
+  CloseSeries series(f.domain, {});
+  Releases releases;
+  const OwnerScope scope(f.domain->long_lived());
+  Storage during = DomainFixture::make();
+  Storage after = DomainFixture::make();
+  releases.watch(during);
+  releases.watch(after);
+  OpenOwner outer(series, 0, Place::here());
+  {
+    const DeferReleases defer;
+    CHECK(outer.close().clean());
+    during.reset();
+    CHECK(releases.count == 0);
+    OpenOwner inner(series, 1, Place::here());
+    std::optional<DeferReleases> ends_first(std::in_place);
+    OpenOwner innermost(series, 2, Place::here());
+    ends_first.reset();
+    CHECK(innermost.close().clean());
+    CHECK(inner.close().clean());
+  }
+  CHECK(releases.count == 1);
+  after.reset();
+  CHECK(releases.count == 2);
 }

@@ -197,3 +197,19 @@ TEST_CASE("iteration: the stream of the owner that encloses it goes on") {
   CHECK(it.owner().stream() == second);
   CHECK(Owner::current("test") == it.owner());
 }
+
+TEST_CASE("fallback owner: one that outlives its runtime refuses, and names nothing that is gone") {
+  std::shared_ptr<Domain> domain = Domain::make({.log = [](LogLevel, std::string_view) {}});
+  const std::weak_ptr<Domain> watch = domain;
+  {
+    FallbackOwner fallback(domain->long_lived(), "test");
+    fallback.enter();
+    domain->shutdown();
+    domain.reset();
+    REQUIRE_FALSE(watch.expired());  // else the next line reads freed memory
+    CHECK_FALSE(Owner::current_or_none().is_open());
+    CHECK_THROWS_AS(DomainFixture::make(), std::invalid_argument);
+    fallback.leave();
+  }
+  CHECK(watch.expired());
+}

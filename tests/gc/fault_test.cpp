@@ -7,6 +7,7 @@
 #include <doctest/doctest.h>
 
 #include <cstdlib>
+#include <exception>
 #include <new>
 
 using namespace ebb;
@@ -91,6 +92,39 @@ TEST_CASE("fault: each heap call of a close with stragglers fails in turn; all a
     }
     OpenOwner next(series, 1, Place::here());
     CHECK(next.close().clean());
+    CHECK(n < 1000);
+  }
+}
+
+TEST_CASE("fault: each heap call of a close fails in turn; it tells less, and still how it ended") {
+  bool failed = true;
+  for (long n = 1; failed; ++n) {
+    DomainFixture f;
+    CloseSeries series(f.domain, {.deadline = std::chrono::milliseconds(0), .warmup = 0});
+    Storage held;
+    failed = false;
+    for (const bool with_error : {false, true}) {
+      OpenOwner it(series, 0, Place::here());
+      held = DomainFixture::make(64_B, Place{"a.cpp", with_error ? 1u : 2u});
+      Job job(it.owner());
+      const std::exception_ptr error = std::make_exception_ptr(7);
+      if (with_error) {
+        job.fail(error);
+      }
+      job.finish();
+      fail_new_in = n;
+      bool threw = false;
+      CloseResult result;
+      try {
+        result = it.close();
+      } catch (int) {
+        threw = true;
+      }
+      failed = failed || fail_new_in == 0;
+      fail_new_in = -1;
+      CHECK(threw == with_error);
+      CHECK((threw || result.stragglers == 1));
+    }
     CHECK(n < 1000);
   }
 }

@@ -3,6 +3,8 @@
 #include "domain_fixture.h"
 #include "running_clock.h"
 
+#include <ebb/gc/live.h>
+
 #include <doctest/doctest.h>
 #include <nlohmann/json.hpp>
 
@@ -221,4 +223,117 @@ TEST_CASE(
   CHECK(f.domain->stats().adopted_live == 0);
   OpenOwner next(series, 1, Place::here());
   CHECK(next.close().clean());
+}
+
+TEST_CASE(
+    "report: a phase lasts as long as its label, whatever iterations open and close meanwhile") {
+  DomainFixture f;
+  CloseSeries series(f.domain, {});
+  OpenOwner outer(series, 0, Place::here());
+  {
+    const Phase backward("backward");
+    OpenOwner inner(series, 1, Place::here());
+    CHECK(inner.close().clean());
+    CHECK(outer.close().clean());
+    const Storage made =
+        Storage::make(f.domain->long_lived(), 64_B, default_align_cpu, {Place::here()});
+    const std::vector<StragglerPlace> live = live_storages(*f.domain);
+    REQUIRE(live.size() == 1);
+    CHECK(live[0].phase == "backward");
+  }
+  const Storage made =
+      Storage::make(f.domain->long_lived(), 64_B, default_align_cpu, {Place::here()});
+  const std::vector<StragglerPlace> live = live_storages(*f.domain);
+  REQUIRE(live.size() == 1);
+  CHECK(live[0].phase.empty());
+}
+
+TEST_CASE(
+    "report: names that are not UTF-8 leave the JSON valid, and those that are come through") {
+  const auto name_in_json = [](const std::string& name) {
+    StragglerReport report;
+    report.loop = name;
+    return nlohmann::json::parse(report.json()).at("loop").get<std::string>();
+  };
+  const std::string unknown = "\xef\xbf\xbd";
+  for (const std::string good : {"gr\xc3\xb6\xc3\x9f"
+                                 "e",
+                                 "\xe2\x82\xac \xf0\x9f\x8c\x8a", "\x7f", ""}) {
+    CHECK(name_in_json(good) == good);
+  }
+  CHECK(name_in_json("a\xff") == "a" + unknown);
+  CHECK(name_in_json("\xc3") == unknown);                                // cut off
+  CHECK(name_in_json("\xc3(") == unknown + "(");                         // no second byte
+  CHECK(name_in_json("\xc0\xaf") == unknown + unknown);                  // too long a form
+  CHECK(name_in_json("\xed\xa0\x80") == unknown + unknown + unknown);    // half of a pair
+  CHECK(name_in_json("\xf4\x90\x80\x80").size() == 4 * unknown.size());  // past the last one
+}
+
+TEST_CASE("report: thousands of places are told apart, and take a close no noticeable time") {
+  constexpr std::uint32_t lines = 5000;
+  constexpr std::uint64_t each = 20;
+  const std::deque<std::string> files{"gen.cpp", "gen.cpp", "other.cpp"};  // the first twice
+  Impatient loop;
+  const auto start = std::chrono::steady_clock::now();
+  for (std::uint64_t i = 0; i < 3; ++i) {
+    OpenOwner it(loop.series, i, Place::here());
+    for (std::uint32_t n = 0; n < 2 * each * lines; ++n) {
+      const Place place{files[n % files.size()].c_str(), n % lines};
+      loop.kept.push_back(DomainFixture::make(8_B, place));
+    }
+    const CloseResult result = it.close();
+    REQUIRE(result.report->places.size() == 2 * lines);
+    std::uint64_t count = 0;
+    for (const StragglerPlace& place : result.report->places) {
+      count += place.count;
+      CHECK(place.earlier_count == (i == 1 ? 0 : i * place.count));  // told with news only
+      CHECK(place.streak == i + 1);
+    }
+    CHECK(count == 2 * each * lines);
+  }
+  CHECK(std::chrono::steady_clock::now() - start < std::chrono::seconds(5));
+}
+
+TEST_CASE("report: what another thread made gets no backtrace of the loop's thread") {
+  Impatient loop;
+  const auto step = [&loop] {
+    OpenOwner it(loop.series, loop.next++, Place::here());
+    DomainFixture::make(64_B, Place{"own.cpp", 1});  // number 0 of this thread
+    std::jthread([&, owner = it.owner()] {
+      const OwnerScope scope(owner);
+      loop.kept.push_back(DomainFixture::make(64_B, Place{"others.cpp", 2}));  // and of that one
+    }).join();
+    return it.close_briefly();
+  };
+  step();
+  step();
+  const CloseResult third = step();
+  REQUIRE(third.report != nullptr);
+  CHECK(third.report->places.at(0).place == Place{"others.cpp", 2});
+  CHECK(third.report->places.at(0).traces.empty());
+}
+
+TEST_CASE("report: no more backtraces once what was to be traced has closed clean") {
+  Impatient loop;
+  const auto step = [&loop](bool also) {
+    OpenOwner it(loop.series, loop.next++, Place::here());
+    loop.kept.push_back(DomainFixture::make(64_B, Place{"always.cpp", 1}));
+    Storage once = DomainFixture::make(64_B, Place{"once.cpp", 2});
+    if (also) {
+      loop.kept.push_back(once);
+    }
+    once.reset();
+    return it.close_briefly();
+  };
+  for (int i = 0; i < 3; ++i) {
+    step(false);  // told to the end
+  }
+  CHECK(step(true).report != nullptr);  // from now on the second one is watched
+  step(false);                          // but it closes clean
+  step(false);
+  const CloseResult again = step(true);
+  REQUIRE(again.report != nullptr);
+  for (const StragglerPlace& place : again.report->places) {
+    CHECK(place.traces.empty());
+  }
 }

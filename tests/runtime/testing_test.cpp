@@ -75,3 +75,13 @@ TEST_CASE("testing: an exception of the step leaves the scope to be closed by ha
                   std::runtime_error);
   CHECK(scope.close().clean());
 }
+
+TEST_CASE("testing: what only waits to be released is not alive") {
+  Runtime rt;
+  Tensor deferred = zeros(rt, {4});
+  Storage storage = deferred.storage();
+  storage.defer_release();
+  storage.reset();
+  deferred = Tensor();
+  testing::expect_nothing_alive(rt);
+}

@@ -24,7 +24,8 @@ enum class Policy : std::uint8_t {
   // As adopt, and their memory is given up at once, so that a cycle of references costs no memory:
   // whole pages go back, the rest is zeroed, and the addresses stay reserved until the last
   // reference goes. Tensors then throw RevokedError, and a raw pointer reads zeros. Not strings,
-  // foreign memory, or what a StorageHolder holds: those are only adopted.
+  // foreign memory, or what a StorageHolder holds, as it does for containers, raw memory and
+  // exports: those are only adopted.
   revoke,
 };
 
@@ -32,7 +33,8 @@ struct CloseOptions {
   std::string name = "loop";
   Milliseconds deadline{250};
   Policy policy = Policy::adopt;
-  std::uint64_t warmup = 3;  // iterations whose stragglers are adopted without a report
+  // Iterations whose stragglers are neither reported nor thrown; Policy::revoke holds for them too.
+  std::uint64_t warmup = 3;
   Bytes straggler_bytes{std::size_t{64} << 20};
   unsigned in_flight = 2;  // iterations that may be closed while devices still work for them; not 0
   // How long an open waits for one of those before it throws DeviceError.
@@ -79,7 +81,8 @@ class CloseSeries {
   void finish();
   // Adds a hook that a close runs on its thread when it would have to wait for a straggler: the
   // place where a garbage-collected language collects. What it throws, the close throws. Hooks run
-  // one at a time in the order of their adding; they must not add any. [gc.close]
+  // one at a time in the order of their adding: a close waits, by its deadline, while another
+  // thread runs them. An iteration that a hook closes runs none. [gc.close]
   void on_collect(std::function<void()> hook);
 
   std::uint64_t stragglers_total() const noexcept;
@@ -107,7 +110,8 @@ class OpenOwner {
   ~OpenOwner();
 
   // The steps of [gc.close]. Throws StragglerError by the policy, the first error of a job, or
-  // std::invalid_argument on another thread or out of order (then nothing is closed).
+  // std::invalid_argument on another thread, out of order, or from what this close itself runs
+  // (then nothing is closed).
   CloseResult close();
   // The same without a report where there is no news: what straggles was logged before.
   CloseResult close_briefly();
@@ -131,7 +135,7 @@ class OpenOwner {
   void leave() noexcept;
   std::invalid_argument misuse(const char* why) const;
   // The destructor's way out of misuse: adopts at once and logs why.
-  void abandon(const char* why) noexcept;
+  void abandon(const std::exception_ptr& why) noexcept;
 
   CloseSeries& series_;
   OwnerRecord* record_ = nullptr;
@@ -142,6 +146,7 @@ class OpenOwner {
   Owner enclosing_;  // when it was opened: its parent, if it belongs to the same domain
   detail::Slot saved_;
   bool open_ = true;
+  bool closing_ = false;  // the host's code that a close runs may come back here
 };
 
 }  // namespace ebb::inline v0

@@ -39,6 +39,7 @@ class FallbackOwner {
   struct Lent;  // what threads hold on to
 
  private:
+  std::shared_ptr<Domain> domain_;  // so that the owner may be asked until the end
   std::shared_ptr<Lent> lent_;
 };
 

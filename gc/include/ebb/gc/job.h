@@ -49,7 +49,7 @@ class Job {
   Owner owner() const noexcept { return owner_; }
   // Stores the first error of the owner's jobs; the iteration's close throws it. When that has
   // closed already, the error is logged.
-  void fail(std::exception_ptr error) noexcept;
+  void fail(const std::exception_ptr& error) noexcept;
 
  private:
   enum class Counts : std::uint8_t { nothing, task, device_work };

@@ -27,6 +27,7 @@ enum StorageFlag : std::uint8_t {
   storage_deferred = 8,  // the last reference only enqueues it
   storage_revoked = 16,  // its memory was given up while it lives
   storage_tracked = 32,  // holds a weak reference of its own, so that a scan may lock it
+  storage_moved = 64,    // was transferred: its number is not of the owner that it has now
 };
 
 // The part of a storage that handles read inline. Type-stable: counts may be read at any time.
@@ -143,7 +144,7 @@ class Storage {
   // Throws RevokedError, with function in brackets, if it is revoked. Any thread.
   void require_memory(const char* function) const {
     if (revoked()) [[unlikely]] {
-      fail_revoked(function);
+      check_revoked(function);
     }
   }
   // Sets the name that reports show; it must outlive the storage (use a literal). Any thread.
@@ -179,6 +180,8 @@ class Storage {
   friend class RawMemory;
   friend class StorageHolder;
   explicit Storage(detail::StorageHead* head) noexcept : head_(head) {}
+  // Throws if the flag stays: a close sets it before it knows whether the memory can go.
+  void check_revoked(const char* function) const;
   [[noreturn]] void fail_revoked(const char* function) const;
 
   detail::StorageHead* head_ = nullptr;
@@ -235,6 +238,7 @@ class StorageHolder {
   const Storage& storage() const noexcept { return storage_; }
 
  private:
+  friend class RawMemory;
   void release() noexcept;
 
   Storage storage_;

@@ -26,7 +26,9 @@ struct LoopOptions {
   std::string name = "loop";
   Milliseconds deadline{250};  // how long a close waits for stragglers; forever: reports and waits
   Policy policy = Policy::adopt;
-  std::uint64_t warmup = 3;  // first iterations, whose stragglers are adopted without a report
+  // First iterations, whose stragglers are neither reported nor thrown; Policy::revoke holds for
+  // them too.
+  std::uint64_t warmup = 3;
   Bytes straggler_bytes{std::size_t{64} << 20};
   unsigned in_flight = 2;  // iterations that may be closed while devices still work for them
   // Whether what straggled before is traced when it is made again, for the report that escalates.
@@ -90,8 +92,8 @@ class Loop {
   // Then throws what a destructor stored, if anything. Call it after the loop.
   void finish();
   // Adds a hook that a close runs, on its thread, when it would have to wait for a straggler: where
-  // a garbage-collected language that holds tensors collects. What it throws, the close throws. It
-  // must not add hooks. [gc.close]
+  // a garbage-collected language that holds tensors collects. What it throws, the close throws.
+  // Hooks run on one thread at a time; an iteration that a hook closes runs none. [gc.close]
   void on_collect(std::function<void()> hook);
   // Ends over() after the current step. Async-signal-safe.
   void stop() noexcept { stopped_.store(true, std::memory_order_relaxed); }

@@ -17,7 +17,8 @@ namespace ebb::inline v0::testing {
 std::vector<StragglerPlace> live(const Runtime& rt);
 // Returns how many of them were made at line of a file whose path ends in file.
 std::uint64_t live_at(const Runtime& rt, std::string_view file, std::uint32_t line);
-// Throws std::logic_error that lists what is alive, if anything is: for the end of a test.
+// Runs deferred releases, then throws std::logic_error that lists what is alive, if anything is:
+// for the end of a test.
 void expect_nothing_alive(const Runtime& rt);
 
 // One scope at a time, opened and closed by hand on the thread that made it. Waits for nothing:
@@ -41,7 +42,7 @@ class Scope {
   CloseResult close();
 
   // Runs step(iteration) in a scope of its own, count times. Throws what close() throws, and what
-  // step does.
+  // step does; then that scope is still open.
   template <class Step>
   void run(std::uint64_t count, Step&& step, Place at = Place::here()) {
     for (std::uint64_t i = 0; i < count; ++i) {
