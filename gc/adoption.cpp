@@ -36,23 +36,9 @@ bool adopt(StorageCell& cell, OwnerRecord& record, std::uint64_t thread) noexcep
   return false;
 }
 
-// Takes a strong reference of a tracked storage, whose weak one keeps the others from assuming that
-// they are the last. False when there is none left.
-bool lock(StorageCell& cell) noexcept {
-  std::uint64_t counts = cell.counts.load(std::memory_order_relaxed);
-  while (StorageHead::strong_in(counts) != 0) {
-    // Acquire: pairs with the release of earlier holders.
-    if (cell.counts.compare_exchange_weak(counts, counts + StorageHead::one_strong,
-                                          std::memory_order_acquire, std::memory_order_relaxed)) {
-      return true;
-    }
-  }
-  return false;
-}
-
-// Drops it again; a release that has become ours waits in the queue, since finalizers are not to
-// run within a scan.
-void unlock(StorageCell& cell, DeferredReleases& queue) noexcept {
+// Drops a strong reference; a release that has become ours waits in the queue, since finalizers are
+// not to run within a scan.
+void drop(StorageCell& cell, DeferredReleases& queue) noexcept {
   const std::uint64_t before =
       cell.counts.fetch_sub(StorageHead::one_strong, std::memory_order_acq_rel);
   if (StorageHead::strong_in(before) == 1 && !queue.push(cell)) {
@@ -60,12 +46,13 @@ void unlock(StorageCell& cell, DeferredReleases& queue) noexcept {
   }
 }
 
-// Gives the memory up, and returns how many bytes of pages went; nothing for what cannot be
-// revoked: strings, foreign memory, what somebody holds by address. With replace_mutex held, which
-// keeps resize and swap away.
+// A tracked storage's own weak reference keeps its holders from assuming that they are the last, so
+// that it may be retained here. Gives the memory up, and returns how many bytes of pages went;
+// nothing for what cannot be revoked: strings, foreign memory, what somebody holds by address. With
+// replace_mutex held, which keeps resize and swap away.
 std::optional<Bytes> revoke(StorageCell& cell, Domain::Impl& impl) noexcept {
   if (!cell.has(storage_tracked) || cell.has(storage_elements | storage_revoked) ||
-      cell.device != cpu || !lock(cell)) {
+      cell.device != cpu || !cell.try_retain()) {
     return std::nullopt;
   }
   std::optional<Bytes> gone;
@@ -79,7 +66,7 @@ std::optional<Bytes> revoke(StorageCell& cell, Domain::Impl& impl) noexcept {
   } else {
     cell.flags.fetch_and(static_cast<std::uint8_t>(~storage_revoked), std::memory_order_seq_cst);
   }
-  unlock(cell, impl.deferred);
+  drop(cell, impl.deferred);
   return gone;
 }
 

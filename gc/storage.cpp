@@ -243,6 +243,18 @@ void StorageHead::set(StorageFlag flag) noexcept {
   flags.fetch_or(flag, std::memory_order_relaxed);
 }
 
+bool StorageHead::try_retain() noexcept {
+  std::uint64_t now = counts.load(std::memory_order_relaxed);
+  while (strong_in(now) != 0) {
+    // Acquire: pairs with the release of earlier holders' writes through their handles.
+    if (counts.compare_exchange_weak(now, now + one_strong, std::memory_order_acquire,
+                                     std::memory_order_relaxed)) {
+      return true;
+    }
+  }
+  return false;
+}
+
 void release_storage(StorageCell& cell) noexcept {
   release_now(cell);
 }
@@ -417,16 +429,7 @@ Storage WeakStorage::lock() const noexcept {
   if (head_ == nullptr) {
     return {};
   }
-  using Head = detail::StorageHead;
-  std::uint64_t counts = head_->counts.load(std::memory_order_relaxed);
-  while (Head::strong_in(counts) != 0) {
-    // Acquire: pairs with the release of earlier holders' writes through their handles.
-    if (head_->counts.compare_exchange_weak(counts, counts + Head::one_strong,
-                                            std::memory_order_acquire, std::memory_order_relaxed)) {
-      return Storage(head_);
-    }
-  }
-  return {};
+  return head_->try_retain() ? Storage(head_) : Storage();
 }
 
 }  // namespace ebb::inline v0

@@ -57,7 +57,7 @@ std::vector<StragglerPlace> Scope::alive() const {
 CloseResult Scope::close() {
   require(true, "Scope::close");
   try {
-    const CloseResult result = iteration_->close();
+    CloseResult result = iteration_->close();
     iteration_.reset();
     return result;
   } catch (...) {

@@ -168,6 +168,19 @@ TEST_CASE("close: a destructor stores the error, and the next open throws it onc
   CHECK(it.close().clean());
 }
 
+TEST_CASE("close: a second close throws and changes nothing") {
+  DomainFixture f;
+  CloseSeries series(f.domain, {});
+  OpenOwner outer(series, 0, Place::here());
+  OpenOwner it(series, 1, Place::here());
+  CHECK(it.close().clean());
+  CHECK_THROWS_WITH_AS(it.close(), doctest::Contains("it is closed already"),
+                       std::invalid_argument);
+  CHECK(series.closed_total() == 1);
+  CHECK(Owner::current("test") == outer.owner());
+  CHECK(outer.close().clean());
+}
+
 TEST_CASE("close: jobs are waited for, and their first error surfaces") {
   DomainFixture f;
   CloseSeries series(f.domain, {});

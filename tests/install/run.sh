@@ -6,7 +6,8 @@ set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 root=$(cd "$here/../.." && pwd)
 work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
+builds=()
+trap 'rm -rf "$work" "${builds[@]}"' EXIT
 export CCACHE_BASEDIR=${CCACHE_BASEDIR:-$root}
 warnings=(-Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wnon-virtual-dtor -Werror)
 
@@ -20,9 +21,12 @@ quietly() {  # COMMAND...: shows its output only if it fails
 }
 
 install_ebb() {  # KIND OPTION...: to $work/KIND
-  quietly meson setup "$work/build-$1" "$root" --prefix "$work/$1" -Ddefault_library="$1" \
+  local folder
+  folder=$(mktemp -d "$root/build-install.XXXXXX")  # as deep as build/: so ccache compiles once for both
+  builds+=("$folder")
+  quietly meson setup "$folder" "$root" --prefix "$work/$1" -Ddefault_library="$1" \
     -Dtests=disabled -Dexamples=disabled -Dbenchmarks=disabled "${@:2}"
-  quietly meson install -C "$work/build-$1"
+  quietly meson install -C "$folder"
 }
 
 # A forgotten line in a module's list would leave a header behind. What is listed is compiled alone by

@@ -56,6 +56,9 @@ struct StorageHead : Cell {
     return (flags.load(std::memory_order_relaxed) & any_of) != 0;
   }
   void set(StorageFlag flag) noexcept;
+  // Takes a strong reference while one lives; the caller holds a weak one, or knows that the
+  // storage has one of its own. Returns whether it did.
+  bool try_retain() noexcept;
 };
 
 void storage_last_strong(StorageHead* head) noexcept;
