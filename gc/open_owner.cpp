@@ -32,6 +32,13 @@ class Closing {
   bool& flag_;
 };
 
+// Releases what was deferred and no open iteration is charged for.
+void run_idle_releases(Domain::Impl& domain) noexcept {
+  if (!detail::slot().defer_releases) {
+    domain.deferred.run(domain.long_lived);
+  }
+}
+
 }  // namespace
 
 OpenOwner::OpenOwner(CloseSeries& series, std::uint64_t iteration, Place place)
@@ -41,6 +48,7 @@ OpenOwner::OpenOwner(CloseSeries& series, std::uint64_t iteration, Place place)
   series.rethrow_stored();
   detail::drop_stale_owner();
   impl.wait_for_devices(impl.options.in_flight);
+  run_idle_releases(impl.domain->impl());
   record_ = impl.spare.exchange(nullptr, std::memory_order_acquire);
   if (record_ == nullptr) {
     record_ = &impl.domain->impl().take_record();
@@ -165,7 +173,7 @@ CloseResult OpenOwner::close_steps(Reports reports) {
   } else {
     settle(result, reports, closed_before >= impl.options.warmup, failed != nullptr);
   }
-  impl.domain->impl().deferred.run(impl.domain->impl().long_lived);
+  run_idle_releases(impl.domain->impl());
   if (failed != nullptr) {
     std::rethrow_exception(failed);
   }

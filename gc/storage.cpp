@@ -136,11 +136,28 @@ class Charge {
                               " yet: wrap memory of your own");
 }
 
+// Runs deferred releases for a request that was refused. Returns whether there were any. The slot's
+// heap is in use meanwhile, so a finalizer that wants another one must not park it.
+bool make_room(const OwnerRecord& record) noexcept {
+  Slot& s = slot();
+  if (s.defer_releases) {
+    return false;
+  }
+  Heap* const heap = s.heap;
+  const bool inherited = s.heap_inherited;
+  s.heap_inherited = heap != nullptr;
+  const bool any = record.domain->impl().deferred.run(nullptr);
+  if (s.heap == heap) {
+    s.heap_inherited = inherited;
+  }
+  return any;
+}
+
 // Asks again after deferred releases have made room, if there are any.
 template <class Ask>
 auto ask_twice(const OwnerRecord& record, Ask ask) noexcept {
   auto* const got = ask();
-  return got != nullptr || !record.domain->impl().deferred.run(nullptr) ? got : ask();
+  return got != nullptr || !make_room(record) ? got : ask();
 }
 
 void note_unowned(const OwnerRecord& record) noexcept {

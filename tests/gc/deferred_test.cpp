@@ -218,8 +218,59 @@ TEST_CASE(
     ends_first.reset();
     CHECK(innermost.close().clean());
     CHECK(inner.close().clean());
+    CHECK(releases.count == 0);
   }
+  CHECK(f.domain->run_deferred());
   CHECK(releases.count == 1);
   after.reset();
   CHECK(releases.count == 2);
+}
+
+TEST_CASE("defer: a release that makes room for a storage may make one in another runtime") {
+  DomainFixture f(nullptr, 1_MiB);
+  DomainFixture other;
+  CloseSeries series(f.domain, {});
+  struct Log {
+    Domain& domain;
+    Storage note;
+  } log{*other.domain, {}};
+  OpenOwner it(series, 0, Place::here());
+  Storage big = DomainFixture::make(700_KiB);
+  big.add_finalizer(
+      [](void* context) noexcept {
+        auto& l = *static_cast<Log*>(context);
+        l.note = Storage::make(l.domain.long_lived(), 64_B, default_align_cpu, {Place::here()});
+      },
+      &log);
+  big.defer_release();
+  big.reset();
+  big = DomainFixture::make(700_KiB);
+  CHECK(log.note.bytes() == 64_B);
+  std::jthread([&] {  // a heap that was parked meanwhile would be this one's now
+    const OwnerScope scope(f.domain->long_lived());
+    const Storage theirs = DomainFixture::make();
+  })
+      .join();
+  Storage small = DomainFixture::make();
+  small.reset();
+  big.reset();
+  CHECK(it.close().clean());
+}
+
+TEST_CASE("defer: within a DeferReleases a request for memory releases nothing, nor does an open") {
+  DomainFixture f(nullptr, 1_MiB);
+  CloseSeries series(f.domain, {});
+  Releases releases;
+  const OwnerScope scope(f.domain->long_lived());
+  Storage big = deferred_storage(releases);
+  {
+    const DeferReleases defer;
+    big.reset();
+    CHECK_THROWS_AS(DomainFixture::make(1000_KiB), OutOfMemory);
+    OpenOwner it(series, 0, Place::here());
+    CHECK(it.close().clean());
+    CHECK(releases.count == 0);
+  }
+  const OpenOwner it(series, 1, Place::here());
+  CHECK(releases.count == 1);
 }

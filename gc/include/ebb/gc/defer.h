@@ -7,7 +7,8 @@ namespace ebb::inline v0 {
 
 // While it lives, last references that this thread drops only enqueue the storage: no memory is
 // released and no finalizer runs. Who releases them is said at Storage::defer_release. Takes one
-// short lock per storage.
+// short lock per storage. Nor does what the thread makes or opens meanwhile release anything; only
+// an iteration that it closes runs its own.
 class DeferReleases {
  public:
   DeferReleases() noexcept;

@@ -138,8 +138,9 @@ class Storage {
   // From now on tensors refuse to hand out writable data. Call before the storage is shared.
   void set_read_only() noexcept { head_->set(detail::storage_read_only); }
   // From now on its last reference does not release it but leaves that to the next close or open of
-  // a loop, or to Domain::run_deferred: for what takes long to release. It stays charged until
-  // then, so its iteration waits for it. Any thread that holds a reference. [gc.defer]
+  // a loop, to a request for memory that would fail else, or to Domain::run_deferred: for what
+  // takes long to release. It stays charged until then, so its iteration waits for it. Any thread
+  // that holds a reference. [gc.defer]
   void defer_release() noexcept { head_->set(detail::storage_deferred); }
   // Throws RevokedError, with function in brackets, if it is revoked. Any thread.
   void require_memory(const char* function) const {
