@@ -2,11 +2,10 @@
 // A domain with a clock and a log that the test reads. For the tests of gc.
 #pragma once
 
-#include <ebb/gc/manual_clock.h>
-
 #include <ebb/gc/close.h>
 #include <ebb/gc/domain.h>
 #include <ebb/gc/job.h>
+#include <ebb/gc/manual_clock.h>
 #include <ebb/gc/storage.h>
 
 #include <mutex>
