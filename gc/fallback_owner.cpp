@@ -68,6 +68,7 @@ void FallbackOwner::enter() noexcept {
     return;
   }
   std::vector<LentPtr>& list = entered();
+  detail::slot().has_fallbacks = true;
   std::erase_if(list, has_ended);
   try {
     list.push_back(lent_);

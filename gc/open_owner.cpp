@@ -62,14 +62,18 @@ OpenOwner::OpenOwner(CloseSeries& series, std::uint64_t iteration, Place place)
   record_->has_immigrants.store(false, std::memory_order_relaxed);
   watch_known_places();
   generation_ = record_->open(thread_, iteration);
-  const Owner current = detail::slot().owner;
-  enclosing_ = current ? current : detail::fallback_owner();
-  record_->enclosing = current.record();
+  const detail::Slot& slot = detail::slot();
+  OwnerRecord* const outer = slot.owner.record();
+  record_->enclosing = outer;
   record_->strand = {thread_, 0};
-  if (current.is_open() && current.record()->opener.load(std::memory_order_relaxed) == thread_) {
-    record_->strand.depth = current.record()->strand.depth + 1;
+  if (detail::is_open(slot.owner) && outer->opener.load(std::memory_order_relaxed) == thread_) {
+    record_->strand.depth = outer->strand.depth + 1;
   }
-  detail::enter_owner(saved_, owner());
+  if (outer == nullptr && slot.has_fallbacks) {
+    fallback_ = detail::fallback_owner();
+  }
+  detail::enter_iteration(saved_, *record_, generation_,
+                          (outer != nullptr ? slot.owner : fallback_).stream());
 }
 
 OpenOwner::~OpenOwner() {
@@ -89,14 +93,17 @@ OpenOwner::~OpenOwner() {
 }
 
 Owner OpenOwner::parent() const noexcept {
-  const bool enclosed = enclosing_.is_open() && enclosing_.domain() == record_->domain;
-  return enclosed ? enclosing_ : record_->domain->long_lived();
+  const Owner& outer = enclosing();
+  const bool enclosed = outer.is_open() && outer.domain() == record_->domain;
+  return enclosed ? outer : record_->domain->long_lived();
 }
 
 // Tracing is a help only: without memory for it the iteration goes on untraced.
 void OpenOwner::watch_known_places() noexcept {
-  record_->watched = detail::Traces::never;
-  record_->traces.disarm();
+  if (record_->traces.is_armed()) [[unlikely]] {
+    record_->watched = detail::Traces::never;
+    record_->traces.disarm();
+  }
   if (series_.impl().has_watched.load(std::memory_order_relaxed)) [[unlikely]] {
     try {
       series_.impl().arm(*record_);
@@ -124,8 +131,8 @@ CloseResult OpenOwner::close(Reports reports) {
   if (closing_) {
     throw misuse("it is closing already, and runs what has asked for that");
   }
-  const Owner current = detail::slot().owner;
-  if (current.is_open() && current.record() != record_) {
+  const Owner& current = detail::slot().owner;
+  if (current.record() != record_ && detail::is_open(current)) {
     throw misuse(
         "it is not the innermost one of this thread: close what was opened after it first");
   }

@@ -32,7 +32,7 @@ Owner Owner::current_or_none() noexcept {
 }
 
 bool Owner::is_open() const noexcept {
-  return record_ != nullptr && record_->generation.load(std::memory_order_acquire) == generation_;
+  return detail::is_open(*this);
 }
 
 OwnerKind Owner::kind() const noexcept {

@@ -207,4 +207,14 @@ class alignas(64) OwnerRecord {
   bool opener_ended_ = false;  // such a record is not used again
 };
 
+namespace detail {
+
+// Owner::is_open, inlined.
+inline bool is_open(const Owner& owner) noexcept {
+  const OwnerRecord* const record = owner.record();
+  return record != nullptr &&
+         record->generation.load(std::memory_order_acquire) == owner.generation();
+}
+
+}  // namespace detail
 }  // namespace ebb::inline v0

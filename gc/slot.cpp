@@ -48,6 +48,7 @@ void empty_slot_in_child() noexcept {
   Slot empty;
   empty.phase = this_slot.phase;
   empty.watched = this_slot.watched;
+  empty.has_fallbacks = this_slot.has_fallbacks;
   empty.forked = this_slot.forked || this_slot.owner;
   empty.forks = static_cast<std::uint8_t>(this_slot.forks + 1);
   this_slot = empty;
@@ -72,16 +73,31 @@ std::uint64_t ask_thread_number() noexcept {
   return this_slot.thread;
 }
 
+namespace {
+
+// The slot's heap is the enclosing scope's from now on, and not for an owner of another pool: then
+// saved has it, and the scope takes one of its own pool when needed.
+void inherit_heap(const OwnerRecord* record) noexcept {
+  if (this_slot.heap != nullptr) {
+    const bool fits = record == nullptr || record->pool_number == this_slot.heap_pool;
+    this_slot.heap = fits ? this_slot.heap : nullptr;
+    this_slot.heap_inherited = fits;
+  }
+}
+
+}  // namespace
+
 void enter_owner(Slot& saved, Owner owner) noexcept {
   saved = this_slot;
   this_slot.owner = owner;
-  if (this_slot.heap != nullptr) {
-    this_slot.heap_inherited = true;
-    if (owner && owner.record()->pool_number != this_slot.heap_pool) {
-      this_slot.heap = nullptr;  // saved has it; the scope takes one of its own pool when needed
-      this_slot.heap_inherited = false;
-    }
-  }
+  inherit_heap(owner.record());
+}
+
+void enter_iteration(Slot& saved, OwnerRecord& record, std::uint64_t generation,
+                     Stream stream) noexcept {
+  saved = this_slot;
+  this_slot.owner = Owner(record, generation, stream);
+  inherit_heap(&record);
 }
 
 void leave_owner(const Slot& saved, bool keep_heap) noexcept {
@@ -94,6 +110,7 @@ void leave_owner(const Slot& saved, bool keep_heap) noexcept {
   // These are the thread's, or end with guards of their own, which may cross this one.
   restored.thread = this_slot.thread;
   restored.watched = this_slot.watched;
+  restored.has_fallbacks = this_slot.has_fallbacks;
   restored.phase = this_slot.phase;
   restored.defer_releases = this_slot.defer_releases;
   this_slot = restored;
@@ -111,7 +128,7 @@ void leave_owner(const Slot& saved, bool keep_heap) noexcept {
 
 void drop_stale_owner() noexcept {
   OwnerRecord* const record = this_slot.owner.record();
-  if (record == nullptr || this_slot.owner.is_open()) [[likely]] {
+  if (record == nullptr || is_open(this_slot.owner)) [[likely]] {
     return;
   }
   if (this_slot.scopes > 0) {

@@ -43,6 +43,10 @@ Owner fallback_owner() noexcept;
 // Makes owner the current one and puts what was there into saved; the way back restores it. A heap
 // that was taken in between stays in the slot (keep_heap, when there was none before) or is parked.
 void enter_owner(Slot& saved, Owner owner) noexcept;
+// The same for the owner of an iteration, in parts: a copy of what was written a moment ago in
+// narrower pieces would wait for them.
+void enter_iteration(Slot& saved, OwnerRecord& record, std::uint64_t generation,
+                     Stream stream) noexcept;
 void leave_owner(const Slot& saved, bool keep_heap) noexcept;
 
 // Replaces the slot's owner if its iteration has closed: by the runtime, as late, within an

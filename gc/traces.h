@@ -20,6 +20,7 @@ class Traces {
   // Forgets what was taken, and watches the first most of numbers, which ascend. Returns the first
   // one, or never. Throws std::bad_alloc.
   std::uint64_t arm(std::span<const std::uint64_t> numbers);
+  bool is_armed() const noexcept { return !traces_.empty(); }
   // Forgets what was taken, and watches nothing.
   void disarm() noexcept {
     traces_.clear();

@@ -117,11 +117,14 @@ class OpenOwner {
   CloseResult close_briefly();
   bool is_open() const noexcept { return open_; }
 
-  Owner owner() const noexcept { return {*record_, generation_, enclosing_.stream()}; }
+  Owner owner() const noexcept { return {*record_, generation_, enclosing().stream()}; }
   // The owner that encloses this iteration: its parent, or the runtime.
   Owner parent() const noexcept;
 
  private:
+  // Whom the thread charged when this was opened: its parent, if it belongs to the same domain.
+  const Owner& enclosing() const noexcept { return saved_.owner ? saved_.owner : fallback_; }
+
   enum class Reports : std::uint8_t { always, news };
 
   CloseResult close(Reports reports);
@@ -143,8 +146,8 @@ class OpenOwner {
   std::uint64_t iteration_;
   std::uint64_t thread_ = 0;
   Place place_;
-  Owner enclosing_;  // when it was opened: its parent, if it belongs to the same domain
   detail::Slot saved_;
+  Owner fallback_;  // a FallbackOwner's, when the thread had no owner of its own
   bool open_ = true;
   bool closing_ = false;  // the host's code that a close runs may come back here
 };

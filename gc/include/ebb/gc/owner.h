@@ -67,6 +67,7 @@ struct Slot {
   bool forked = false;          // an owner was here when this process was forked
   std::uint8_t forks = 0;       // modulo 256: what was saved before a fork is not restored after
   bool watched = false;         // the end of the thread cleans up
+  bool has_fallbacks = false;   // it has entered a FallbackOwner once
   std::uint32_t scopes = 0;     // OwnerScopes around what runs now
   const char* phase = nullptr;
   std::uint64_t thread = 0;  // the system's number of this thread; 0: not asked yet
