@@ -5,6 +5,7 @@
 
 #include <ebb/alloc/source.h>
 
+#include <cstring>
 #include <new>
 
 #include <sys/mman.h>
@@ -37,10 +38,12 @@ class SystemSource final : public Source {
     return range.bytes.count() <= detail::machine_memory_bytes();
   }
   void decommit(Range range) noexcept override {
-    // Refused where the host has locked its memory; newer kernels know a form that is not.
+    // Refused where the host has locked its memory; newer kernels know a form that is not. Where
+    // they do not the pages stay, but read as zeros like others that went back.
     constexpr int dontneed_locked = 24;
-    if (::madvise(range.begin, range.bytes.count(), MADV_DONTNEED) != 0) {
-      static_cast<void>(::madvise(range.begin, range.bytes.count(), dontneed_locked));
+    if (::madvise(range.begin, range.bytes.count(), MADV_DONTNEED) != 0 &&
+        ::madvise(range.begin, range.bytes.count(), dontneed_locked) != 0) {
+      std::memset(range.begin, 0, range.bytes.count());
     }
   }
 
