@@ -59,6 +59,7 @@ FallbackOwner::FallbackOwner(Owner owner, const char* function) {
   if (!owner) {
     throw std::invalid_argument("[" + std::string(function) + "] the owner is empty");
   }
+  owner.domain()->require_usable(function);
   domain_ = owner.domain()->weak_from_this().lock();
   lent_ = std::make_shared<Lent>(owner);
 }

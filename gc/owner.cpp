@@ -20,7 +20,7 @@ Owner Owner::current(const char* function) {
     }
     throw std::invalid_argument(
         "[" + std::string(function) +
-        "] this thread has no owner to charge: pass a Runtime or an Iteration first, open an "
+        "] this thread has no owner to charge: name a Runtime or an Iteration in the call, open an "
         "Iteration, or hand the work over with ebb::bind");
   }
   return owner;

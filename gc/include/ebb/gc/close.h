@@ -33,7 +33,8 @@ struct CloseOptions {
   std::string name = "loop";
   Milliseconds deadline{250};
   Policy policy = Policy::adopt;
-  // Iterations whose stragglers are neither reported nor thrown; Policy::revoke holds for them too.
+  // Iterations whose stragglers are neither reported nor thrown; Policy::revoke and straggler_bytes
+  // hold for them too.
   std::uint64_t warmup = 3;
   Bytes straggler_bytes{std::size_t{64} << 20};
   unsigned in_flight = 2;  // iterations that may be closed while devices still work for them; not 0

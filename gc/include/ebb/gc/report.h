@@ -71,7 +71,7 @@ struct StragglerReport {
 
   // Returns the report as a few lines for people, without a newline at the end.
   std::string text() const;
-  // Returns the report as one JSON object; gc/README.md has its keys.
+  // Returns the report as one JSON object; docs/stragglers.md has its keys.
   std::string json() const;
 };
 

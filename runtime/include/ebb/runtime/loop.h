@@ -26,8 +26,8 @@ struct LoopOptions {
   std::string name = "loop";
   Milliseconds deadline{250};  // how long a close waits for stragglers; forever: reports and waits
   Policy policy = Policy::adopt;
-  // First iterations, whose stragglers are neither reported nor thrown; Policy::revoke holds for
-  // them too.
+  // First iterations, whose stragglers are neither reported nor thrown; Policy::revoke and
+  // straggler_bytes hold for them too.
   std::uint64_t warmup = 3;
   Bytes straggler_bytes{std::size_t{64} << 20};
   unsigned in_flight = 2;  // iterations that may be closed while devices still work for them
