@@ -3,10 +3,13 @@
 
 #include <algorithm>
 #include <array>
-#include <bit>
 #include <cmath>
+#include <cstddef>
+#include <iterator>
 #include <limits>
 #include <numeric>
+#include <tuple>
+#include <utility>
 
 namespace ebb::inline v0 {
 
@@ -14,40 +17,58 @@ namespace {
 
 enum class Fit { first, best };
 
+struct Shape {
+  double size;
+  double width;
+  double death;  // section
+};
+
+using Key = std::pair<double, double>;
+
 struct Order {
-  double (*key)(double size, double width);  // larger is placed earlier
+  Key (*key)(const Shape&);  // larger is placed earlier
   Fit fit;
 };
 
+double octave(double value) {
+  return std::floor(std::log2(value));
+}
+
 // Large first is best on most traces; where a few long-lived buffers would cut the space up, they
-// have to come earlier than their size says.
+// have to come earlier than their size says. Many buffers have the same size, and which of them
+// comes first matters as much.
 constexpr std::array orders = {
-    Order{[](double size, double) { return size; }, Fit::first},
-    Order{[](double size, double width) { return size * std::sqrt(width); }, Fit::best},
-    Order{[](double size, double width) { return size * std::pow(width, 0.1); }, Fit::first},
-    Order{
-        [](double size, double width) { return std::floor(std::log2(width) / 2) + size * 0x1p-63; },
-        Fit::best},
-    Order{[](double size, double width) { return std::floor(std::log2(width)) + size * 0x1p-63; },
-          Fit::best},
-    Order{[](double size, double width) { return size * width; }, Fit::first},
-    Order{[](double size, double width) { return width + size * 0x1p-63; }, Fit::best},
-    Order{[](double size, double width) { return std::floor(std::log2(size)) + width * 0x1p-64; },
-          Fit::first},
+    Order{[](const Shape& s) { return Key(s.size, 0); }, Fit::first},
+    Order{[](const Shape& s) { return Key(s.size, s.death); }, Fit::first},
+    Order{[](const Shape& s) { return Key(s.size * std::sqrt(s.width), 0); }, Fit::best},
+    Order{[](const Shape& s) { return Key(s.size * std::pow(s.width, 0.1), 0); }, Fit::first},
+    Order{[](const Shape& s) { return Key(std::floor(octave(s.width) / 2), s.size); }, Fit::best},
+    Order{[](const Shape& s) { return Key(octave(s.width), s.size); }, Fit::best},
+    Order{[](const Shape& s) { return Key(s.size * s.width, 0); }, Fit::first},
+    Order{[](const Shape& s) { return Key(s.width, s.size); }, Fit::best},
+    Order{[](const Shape& s) { return Key(octave(s.size), s.width); }, Fit::first},
 };
 
-// Comparisons of two buffers, after which no further order is begun.
-constexpr std::uint64_t work_limit = 400'000'000;
+// Buffers passed, after which no further order is begun. One that is in the way costs more.
+constexpr std::uint64_t work_limit = 300'000'000;
+constexpr std::uint64_t conflict_work = 4;
+constexpr std::uint64_t none = std::numeric_limits<std::uint64_t>::max();
+constexpr std::ptrdiff_t chunk_most = 256;
 
+// Equals in the order of their births, the shorter ones first.
 std::vector<std::uint32_t> sorted_by(const PlanProblem& problem, const Order& order) {
-  std::vector<double> keys;
+  std::vector<Key> keys;
   for (const PlanBuffer& buffer : problem.buffers) {
-    keys.push_back(order.key(static_cast<double>(buffer.size), static_cast<double>(buffer.width)));
+    keys.push_back(order.key({static_cast<double>(buffer.size), static_cast<double>(buffer.width),
+                              static_cast<double>(buffer.last)}));
   }
   std::vector<std::uint32_t> sorted(keys.size());
   std::iota(sorted.begin(), sorted.end(), 0U);
-  std::stable_sort(sorted.begin(), sorted.end(),
-                   [&](std::uint32_t a, std::uint32_t b) { return keys[a] > keys[b]; });
+  std::stable_sort(sorted.begin(), sorted.end(), [&](std::uint32_t a, std::uint32_t b) {
+    const PlanBuffer& left = problem.buffers[a];
+    const PlanBuffer& right = problem.buffers[b];
+    return std::tie(keys[b], left.first, left.last) < std::tie(keys[a], right.first, right.last);
+  });
   return sorted;
 }
 
@@ -63,7 +84,6 @@ struct Placed {
 class Packing {
  public:
   Packing(const PlanProblem& problem, const PlanLanes& lanes) : problem_(problem), lanes_(lanes) {
-    placed_.reserve(problem.buffers.size());
     draft_.offsets.resize(problem.buffers.size());
   }
 
@@ -95,37 +115,59 @@ class Packing {
     const std::uint64_t size = problem_.buffers[buffer].size;
     std::uint64_t floor = 0;  // where what was passed so far ends
     std::uint64_t best = 0;
-    std::uint64_t best_room = std::numeric_limits<std::uint64_t>::max();
-    for (const Placed& other : placed_) {
-      ++work_;
-      if (!conflict(other)) {
-        continue;
-      }
-      const std::uint64_t room = other.begin > floor ? other.begin - floor : 0;
-      if (room >= size && room < best_room) {
-        if (fit == Fit::first) {
-          return floor;
+    std::uint64_t best_room = none;
+    for (const std::vector<Placed>& chunk : placed_) {
+      work_ += chunk.size();
+      for (const Placed& other : chunk) {
+        if (!conflict(other)) {
+          continue;
         }
-        best = floor;
-        best_room = room;
+        work_ += conflict_work;
+        const std::uint64_t room = other.begin > floor ? other.begin - floor : 0;
+        if (room >= size && room < best_room) {
+          best = floor;
+          best_room = room;
+          if (fit == Fit::first) {
+            return best;
+          }
+        }
+        floor = std::max(floor, other.end);
       }
-      floor = std::max(floor, other.end);
     }
-    return best_room == std::numeric_limits<std::uint64_t>::max() ? floor : best;
+    return best_room == none ? floor : best;
   }
 
   void put(std::uint32_t buffer, std::uint64_t begin) {
     const PlanBuffer& at = problem_.buffers[buffer];
     const Placed placed{begin, begin + at.size, at.first, at.last, buffer};
-    const auto after = [](std::uint64_t value, const Placed& other) { return value < other.begin; };
-    placed_.insert(std::upper_bound(placed_.begin(), placed_.end(), begin, after), placed);
+    insert(placed);
     draft_.offsets[buffer] = begin;
     draft_.height = std::max(draft_.height, placed.end);
   }
 
+  void insert(const Placed& placed) {
+    if (placed_.empty()) {
+      placed_.emplace_back();
+    }
+    // The last chunk that begins no later.
+    auto chunk = std::upper_bound(placed_.begin() + 1, placed_.end(), placed.begin,
+                                  [](std::uint64_t begin, const std::vector<Placed>& other) {
+                                    return begin < other.front().begin;
+                                  }) -
+                 1;
+    const auto after = [](std::uint64_t begin, const Placed& other) { return begin < other.begin; };
+    chunk->insert(std::upper_bound(chunk->begin(), chunk->end(), placed.begin, after), placed);
+    if (std::ssize(*chunk) == chunk_most) {
+      const auto middle = chunk->begin() + chunk_most / 2;
+      std::vector<Placed> upper(middle, chunk->end());
+      chunk->erase(middle, chunk->end());
+      placed_.insert(chunk + 1, std::move(upper));
+    }
+  }
+
   const PlanProblem& problem_;
   const PlanLanes& lanes_;
-  std::vector<Placed> placed_;  // by begin
+  std::vector<std::vector<Placed>> placed_;  // by begin, in chunks, so that an insertion moves few
   PlanDraft draft_;
   std::uint64_t work_ = 0;
 };
@@ -142,7 +184,7 @@ PlanDraft greedy_plan(const PlanProblem& problem, const PlanLanes& lanes, std::u
       break;
     }
     Packing packing(problem, lanes);
-    const std::uint64_t limit = first ? std::numeric_limits<std::uint64_t>::max() : best.height;
+    const std::uint64_t limit = first ? none : best.height;
     if (packing.place_all(sorted_by(problem, order), order.fit, limit)) {
       best = packing.take();
     }

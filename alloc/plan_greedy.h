@@ -18,8 +18,8 @@ struct PlanDraft {
 };
 
 // Returns the lowest of several orders' plans. Stops at one that is no higher than good_enough
-// units, when cancel (may be empty) says so, and when the work is that of about three orders of
-// 20,000 buffers; the first order is always finished.
+// units, when cancel (may be empty) says so, and when 20,000 buffers would take much longer than a
+// quarter of a second; the first order is always finished.
 PlanDraft greedy_plan(const PlanProblem& problem, const PlanLanes& lanes, std::uint64_t good_enough,
                       const std::function<bool()>& cancel);
 

@@ -58,7 +58,8 @@ struct Event {
   bool birth;  // deaths sort first: lifetimes are half-open
   std::uint32_t buffer;
 
-  auto operator<=>(const Event&) const = default;
+  // clang-tidy 14 takes the zero that comparisons are rewritten to for a null pointer.
+  auto operator<=>(const Event&) const = default;  // NOLINT(modernize-use-nullptr)
 };
 
 std::vector<Event> events_of(std::span<const PlanInterval> intervals) {

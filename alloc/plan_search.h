@@ -14,9 +14,9 @@
 // the first buffer can begin otherwise. These cases exclude each other, so no plan is looked for
 // twice. A branch ends where a floor and what is still to come over it exceed the capacity. What is
 // still to be placed and the floors say whether a branch can succeed, so branches that failed are
-// remembered by a hash of both, whatever lies below. Stretches of time that no unplaced buffer
-// joins are solved one by one, and where one fails that the last buffer does not touch, no other
-// place for that buffer helps.
+// remembered by a hash of both in 128 bits, whatever lies below. Stretches of time that no unplaced
+// buffer joins are solved one by one, and where one fails that the last buffer does not touch, no
+// other place for that buffer helps.
 #pragma once
 
 #include "plan_problem.h"

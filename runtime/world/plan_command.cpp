@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <charconv>
 #include <chrono>
 #include <cinttypes>
 #include <cstdint>
@@ -17,6 +18,7 @@
 #include <optional>
 #include <stdexcept>
 #include <string>
+#include <system_error>
 
 namespace ebb::world {
 
@@ -138,6 +140,20 @@ void print_text(const Planned& planned) {
   }
 }
 
+// CLI11 takes -1 for 2^64 - 1.
+std::string check_whole_number(const std::string& text) {
+  std::uint64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  return error == std::errc{} && end == text.data() + text.size() ? "" : "no whole number: " + text;
+}
+
+std::string check_seconds(const std::string& text) {
+  double value = -1;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  const bool whole = error == std::errc{} && end == text.data() + text.size();
+  return whole && value >= 0 && value <= 1e9 ? "" : "no number of seconds: " + text;
+}
+
 int run(const Arguments& arguments) {
   const Planned planned = make_plan(arguments);
   if (!arguments.out.empty()) {
@@ -161,15 +177,20 @@ void add_plan_command(CLI::App& app, int& status) {
       .add_option("file", arguments->file,
                   "CSV, also gzipped: id,lower,upper,size; upper exclusive")
       ->required();
-  command.add_option("--capacity", arguments->capacity,
-                     "Bytes to fit into; status 1, and why, if that fails");
-  command.add_option("--align", arguments->align, "Of every offset: a power of two; 1 by default");
-  command.add_option("--nodes", arguments->nodes,
-                     "Steps of the exact search; 8000000 by default, 0 for greedy orders only");
+  command
+      .add_option("--capacity", arguments->capacity,
+                  "Bytes to fit into; status 1, and why, if that fails")
+      ->check(check_whole_number);
+  command.add_option("--align", arguments->align, "Of every offset: a power of two; 1 by default")
+      ->check(check_whole_number);
+  command
+      .add_option("--nodes", arguments->nodes,
+                  "Steps of the exact search; 8000000 by default, 0 for greedy orders only")
+      ->check(check_whole_number);
   command
       .add_option("--seconds", arguments->seconds,
                   "Search for so long instead; the result is then not the same each time")
-      ->check(CLI::NonNegativeNumber);
+      ->check(check_seconds);
   command.add_option("--out", arguments->out, "Write the CSV here, with offset added");
   command.add_flag("--json", arguments->json, "Print one JSON object");
   command.callback([arguments, &status] { status = run(*arguments); });
