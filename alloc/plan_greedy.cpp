@@ -30,23 +30,24 @@ struct Order {
   Fit fit;
 };
 
-double octave(double value) {
-  return std::floor(std::log2(value));
+// Steps of an n-th of a doubling.
+double step(double value, double n = 1) {
+  return std::floor(n * std::log2(value));
 }
 
 // Large first is best on most traces; where a few long-lived buffers would cut the space up, they
-// have to come earlier than their size says. Many buffers have the same size, and which of them
-// comes first matters as much.
+// have to come earlier than their size says. Which of many buffers of about the same size comes
+// first matters as much: by birth, or backwards by death.
 constexpr std::array orders = {
+    Order{[](const Shape& s) { return Key(step(s.size, 4), 0); }, Fit::first},
+    Order{[](const Shape& s) { return Key(step(s.size, 4), s.death); }, Fit::first},
     Order{[](const Shape& s) { return Key(s.size, 0); }, Fit::first},
-    Order{[](const Shape& s) { return Key(s.size, s.death); }, Fit::first},
     Order{[](const Shape& s) { return Key(s.size * std::sqrt(s.width), 0); }, Fit::best},
     Order{[](const Shape& s) { return Key(s.size * std::pow(s.width, 0.1), 0); }, Fit::first},
-    Order{[](const Shape& s) { return Key(std::floor(octave(s.width) / 2), s.size); }, Fit::best},
-    Order{[](const Shape& s) { return Key(octave(s.width), s.size); }, Fit::best},
+    Order{[](const Shape& s) { return Key(step(s.width, 0.5), s.size); }, Fit::best},
+    Order{[](const Shape& s) { return Key(step(s.width), s.size); }, Fit::best},
     Order{[](const Shape& s) { return Key(s.size * s.width, 0); }, Fit::first},
     Order{[](const Shape& s) { return Key(s.width, s.size); }, Fit::best},
-    Order{[](const Shape& s) { return Key(octave(s.size), s.width); }, Fit::first},
 };
 
 // Buffers passed, after which no further order is begun. One that is in the way costs more.
