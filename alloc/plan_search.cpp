@@ -10,9 +10,8 @@ namespace ebb::inline v0 {
 namespace {
 
 constexpr std::uint64_t no_floor = std::numeric_limits<std::uint64_t>::max();
-// Frames of solve() at once, so that the stack of a thread with 8 MiB is enough under sanitizers
-// too.
-constexpr std::size_t max_depth = 8000;
+// Calls of solve() within each other: half a KiB of stack each, 3 MiB together.
+constexpr std::size_t max_depth = 6000;
 
 }  // namespace
 
@@ -46,8 +45,9 @@ PlanSearch::Result PlanSearch::solve_parts(Stretch within, Stretch changed) {
     }
     parts.push_back({first, section});
   }
-  std::stable_sort(parts.begin(), parts.end(),
-                   [](Stretch a, Stretch b) { return a.last - a.first < b.last - b.first; });
+  std::sort(parts.begin(), parts.end(), [](Stretch a, Stretch b) {
+    return std::pair(a.last - a.first, a.first) < std::pair(b.last - b.first, b.first);
+  });
   for (const Stretch part : parts) {
     const Result result = solve(part);
     if (result != Result::found) {

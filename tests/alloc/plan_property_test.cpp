@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Plans of random programs, judged by validate() and by a brute-force optimum. [alloc.plan]
+#include "plan_brute_force.h"
 #include "plan_fixture.h"
 
 #include <ebb/alloc/plan.h>
@@ -19,76 +20,6 @@ using ebb::test::fault_of;
 
 namespace {
 
-// The least height: of all orders, with each buffer as low as it goes. Some order of the buffers of
-// a best plan, by their offsets, gives a plan that is no higher.
-class BruteForce {
- public:
-  explicit BruteForce(const std::vector<PlanInterval>& intervals) : intervals_(intervals) {}
-
-  std::uint64_t least_height() {
-    extend(0);
-    return least_;
-  }
-
- private:
-  void extend(std::uint64_t height) {
-    if (height >= least_) {
-      return;
-    }
-    if (order_.size() == intervals_.size()) {
-      least_ = height;
-      return;
-    }
-    for (std::size_t i = 0; i < intervals_.size(); ++i) {
-      if (std::find(order_.begin(), order_.end(), i) == order_.end()) {
-        const std::uint64_t offset = lowest_offset(i);
-        order_.push_back(i);
-        offsets_.push_back(offset);
-        extend(std::max(height, offset + intervals_[i].size.count()));
-        order_.pop_back();
-        offsets_.pop_back();
-      }
-    }
-  }
-
-  std::uint64_t lowest_offset(std::size_t i) const {
-    const PlanInterval& mine = intervals_[i];
-    std::uint64_t offset = 0;
-    for (bool moved = true; moved;) {
-      moved = false;
-      for (std::size_t j = 0; j < order_.size(); ++j) {
-        const PlanInterval& other = intervals_[order_[j]];
-        const std::uint64_t end = offsets_[j] + other.size.count();
-        if (mine.lower < other.upper && other.lower < mine.upper && offset < end &&
-            offsets_[j] < offset + mine.size.count()) {
-          offset = end;
-          moved = true;
-        }
-      }
-    }
-    return offset;
-  }
-
-  const std::vector<PlanInterval>& intervals_;
-  std::vector<std::size_t> order_;
-  std::vector<std::uint64_t> offsets_;  // in that order
-  std::uint64_t least_ = ~std::uint64_t{0};
-};
-
-// Random ones hardly ever need more than their bound, so every other one is like one that does.
-std::vector<PlanInterval> small_program(std::mt19937_64& random) {
-  if (random() % 2 == 0) {
-    return ebb::test::random_intervals(random, {1 + random() % 7, 6, 5});
-  }
-  std::vector<PlanInterval> intervals = ebb::test::above_its_bound();
-  for (std::uint64_t changes = random() % 3; changes > 0; --changes) {
-    PlanInterval& changed = intervals[random() % intervals.size()];
-    changed.size = Bytes{ebb::test::between(random, 1, 4)};
-    changed.upper = ebb::test::between(random, changed.lower + 1, 9);
-  }
-  return intervals;
-}
-
 std::mt19937_64 seeded() {
   const std::uint64_t seed = ebb::test::plan_seed();
   MESSAGE("EBB_TEST_SEED=" << seed);
@@ -101,8 +32,8 @@ TEST_CASE("plan: the height of small programs is the least there is, and proven"
   std::mt19937_64 random = seeded();
   int above_bound = 0;
   for (int round = 0; round < 200; ++round) {
-    const std::vector<PlanInterval> intervals = small_program(random);
-    const std::uint64_t least = BruteForce(intervals).least_height();
+    const std::vector<PlanInterval> intervals = ebb::test::small_program(random);
+    const std::uint64_t least = ebb::test::BruteForce(intervals).least_height();
     const Plan plan = ebb::plan(intervals, Align{1});
     REQUIRE(fault_of(intervals, plan) == "");
     REQUIRE(plan.height.count() == least);
@@ -148,6 +79,17 @@ TEST_CASE("plan: larger programs are valid at every alignment and budget") {
     CHECK(plan.nodes <= options.nodes);
     CHECK(plan.height >= plan.max_live);
   }
+}
+
+TEST_CASE("plan: the largest programs that are searched do not exhaust the stack") {
+  std::mt19937_64 random = seeded();
+  const std::vector<PlanInterval> intervals =
+      ebb::test::random_intervals(random, {4000, 100000, 100000});
+  PlanOptions options;
+  options.nodes = 50000;
+  const Plan plan = ebb::plan(intervals, Align{64}, options);
+  CHECK(fault_of(intervals, plan, 64) == "");
+  CHECK(plan.nodes > 0);
 }
 
 TEST_CASE("plan: no lane uses another's memory without an edge") {
