@@ -77,26 +77,29 @@ TEST_CASE("plan search: it finds a plan at every capacity that has one, and at n
   }
 }
 
-TEST_CASE(
-    "plan search: what failed before a search gave up stays a failure, and nothing else does") {
+TEST_CASE("plan search: what it remembers as failed never rules out a plan that exists") {
   const std::uint64_t seed = ebb::test::plan_seed();
   MESSAGE("EBB_TEST_SEED=" << seed);
   std::mt19937_64 random(seed);
+  int found = 0;
   int gave_up = 0;
-  for (int round = 0; round < 30; ++round) {
-    const std::vector<PlanInterval> intervals = ebb::test::perfect_intervals(random, 40);
+  for (int round = 0; round < 300; ++round) {
+    // Without a few of what fills the space there are holes to choose from.
+    std::vector<PlanInterval> intervals = ebb::test::perfect_intervals(random, 12 + random() % 30);
+    intervals.resize(intervals.size() - random() % 8);
     const PlanProblem problem = ebb::make_plan_problem(intervals, Align{1});
     PlanSearch search(problem);
-    PlanBudget budget{enough, never};
+    PlanBudget budget{100'000, never};
+    // One order throughout, so that each run walks through what the runs before it left.
+    const PlanPreference preference = random_preference(random, intervals.size());
     Result result = Result::gave_up;
-    for (std::uint64_t nodes = 30; result == Result::gave_up && nodes < enough;
-         nodes += nodes / 8) {
-      result =
-          search.run(problem.max_live, random_preference(random, intervals.size()), nodes, budget);
+    for (std::uint64_t nodes = 30; result == Result::gave_up && budget.nodes > 0; nodes *= 2) {
+      result = search.run(1024 / problem.unit, preference, nodes, budget);
       gave_up += result == Result::gave_up ? 1 : 0;
     }
-    REQUIRE(result == Result::found);
-    REQUIRE(ebb::test::fault_of(intervals, plan_of(problem, search)) == "");
+    REQUIRE(result != Result::impossible);
+    found += result == Result::found ? 1 : 0;
   }
   CHECK(gave_up > 0);
+  CHECK(found > 0);
 }
