@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The ebb command: tells what the installed library is. Later tools (plan, replay, run) become its
-// subcommands. Used by people at a shell; links libebb as a host does. Single-threaded.
+// The ebb command: tells what the installed library is; its tools are subcommands, each in a file
+// of its own. Used by people at a shell and by scripts; links libebb as a host does.
+// Single-threaded.
+#include "plan_command.h"
+
 #include <ebb/alloc/devices.h>
 #include <ebb/alloc/version.h>
 
@@ -29,13 +32,21 @@ void print_info() {
   }
 }
 
+constexpr int bad_input = 2;
+
 int run(int argc, char** argv) {
   CLI::App app{"Tools of the ebb training-loop runtime", "ebb"};
   app.set_version_flag("--version", std::string("ebb ") + ebb::version());
   app.require_subcommand(1);
   app.add_subcommand("info", "Print version, compiler, backends and devices")->callback(print_info);
-  CLI11_PARSE(app, argc, argv);
-  return 0;
+  int status = 0;
+  ebb::world::add_plan_command(app, status);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : bad_input;
+  }
+  return status;
 }
 
 }  // namespace
@@ -48,5 +59,5 @@ int main(int argc, char** argv) {
   } catch (...) {
     std::fputs("ebb: unknown error\n", stderr);
   }
-  return 2;
+  return bad_input;
 }

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// A portfolio of greedy orders: buffers are placed one after the other, each into a hole.
+// [alloc.plan] Used by plan(). Pure functions.
+#pragma once
+
+#include "plan_lanes.h"
+#include "plan_problem.h"
+
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+namespace ebb::inline v0 {
+
+struct PlanDraft {
+  std::vector<std::uint64_t> offsets;  // units
+  std::uint64_t height = 0;            // units
+};
+
+// Returns the lowest of several orders' plans. Stops at one that is no higher than good_enough
+// units, when cancel (may be empty) says so, and when 20,000 buffers would take much longer than a
+// quarter of a second; the first order is always finished.
+PlanDraft greedy_plan(const PlanProblem& problem, const PlanLanes& lanes, std::uint64_t good_enough,
+                      const std::function<bool()>& cancel);
+
+}  // namespace ebb::inline v0
