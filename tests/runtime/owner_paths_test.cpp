@@ -168,7 +168,7 @@ TEST_CASE("owner paths: a thread without an owner is told the remedy, and a runt
   const Iteration elsewhere(loop);  // another thread's is no owner of this one's
   Mistagged mistagged;
   std::jthread([&] {
-    CHECK_THROWS_WITH_AS(zeros({4}), doctest::Contains("pass a Runtime"), std::invalid_argument);
+    CHECK_THROWS_WITH_AS(zeros({4}), doctest::Contains("name a Runtime"), std::invalid_argument);
     CHECK_THROWS_WITH_AS(zeros({4}), doctest::Contains("ebb::bind"), std::invalid_argument);
     CHECK_THROWS_WITH_AS(bind([] {}), doctest::Contains("[bind]"), std::invalid_argument);
     CHECK(rt.stats().storages_unowned == 0);
