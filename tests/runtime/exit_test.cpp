@@ -59,7 +59,9 @@ std::unique_ptr<Runtime> make_runtime(LogHook log = [](LogLevel, std::string_vie
       .threads = 2, .executor = ebb::test::executor_choice(), .log = std::move(log)});
 }
 
-constexpr LoopOptions quick{.deadline = Milliseconds(2)};
+LoopOptions quick() {
+  return {.deadline = Milliseconds(2)};
+}
 
 struct Ones {
   struct Local {};
@@ -141,8 +143,8 @@ struct World {
   }
 
   std::unique_ptr<Runtime> rt = make_runtime();
-  std::unique_ptr<Loop> loop = std::make_unique<Loop>(*rt, quick);
-  std::unique_ptr<Loop> other_loop = std::make_unique<Loop>(*rt, quick);
+  std::unique_ptr<Loop> loop = std::make_unique<Loop>(*rt, quick());
+  std::unique_ptr<Loop> other_loop = std::make_unique<Loop>(*rt, quick());
   std::unique_ptr<Loader> loader = std::make_unique<Loader>(
       *rt, Ones{}, LoaderOptions{.batch = 8, .workers = 1, .deadline = Milliseconds(100)});
   std::unique_ptr<Executor> executor = make_jthread_executor("own", 2);
@@ -200,7 +202,7 @@ TEST_CASE("exit: a static tensor outlives its runtime to the end of the process"
 
 TEST_CASE("exit: a loop after its runtime opens nothing, and says so") {
   auto rt = make_runtime();
-  Loop loop(*rt, quick);
+  Loop loop(*rt, quick());
   rt.reset();
   CHECK_THROWS_WITH_AS(Iteration(loop, Place::here()), doctest::Contains("[Iteration]"),
                        std::invalid_argument);
@@ -210,7 +212,7 @@ TEST_CASE("exit: a loop after its runtime opens nothing, and says so") {
 
 TEST_CASE("exit: a guard whose runtime has gone closes, jobs included") {
   auto rt = make_runtime();
-  Loop loop(*rt, quick);
+  Loop loop(*rt, quick());
   Tensor tensor;
   std::optional<Bound<std::function<void()>>> never_called;
   {
@@ -238,7 +240,7 @@ TEST_CASE("exit: a function bound to the runtime may be called twice after it ha
 TEST_CASE("exit: a guard whose thread has ended is ended by another, which logs it") {
   Lines lines;
   const auto rt = make_runtime(lines.hook());
-  Loop loop(*rt, quick);
+  Loop loop(*rt, quick());
   std::unique_ptr<Iteration> guard;
   Tensor tensor;
   std::jthread([&] {
@@ -255,7 +257,7 @@ TEST_CASE("exit: a guard whose thread has ended is ended by another, which logs 
 TEST_CASE("exit: guards that nobody ends, of this thread and of one that has gone") {
   for (const bool here : {true, false}) {
     auto rt = make_runtime();
-    auto loop = std::make_unique<Loop>(*rt, quick);
+    auto loop = std::make_unique<Loop>(*rt, quick());
     Tensor tensor;
     const auto leak = [&] {
       leaked[here ? 0 : 1] = new Iteration(*loop);
@@ -271,7 +273,7 @@ TEST_CASE("exit: guards that nobody ends, of this thread and of one that has gon
     CHECK(tensor.data<const float>()[9] == 8);
     tensor = Tensor();
     const auto other = make_runtime();
-    Loop other_loop(*other, quick);
+    Loop other_loop(*other, quick());
     Iteration it(other_loop);
     CHECK(full({10}, 9).data<const float>()[9] == 9);
     CHECK(it.close().clean());
