@@ -47,13 +47,6 @@ void drop(StorageCell& cell, Cell*& to_release) noexcept {
   }
 }
 
-void release_all(Cell* next) noexcept {
-  while (Cell* const cell = next) {
-    next = cell->next;
-    release_storage(*static_cast<StorageCell*>(static_cast<StorageHead*>(cell)));
-  }
-}
-
 // A tracked storage's own weak reference keeps its holders from assuming that they are the last, so
 // that it may be retained here. Gives the memory up, and returns how many bytes of pages went;
 // nothing for what cannot be revoked: strings, foreign memory, what somebody holds by address. With

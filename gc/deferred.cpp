@@ -12,10 +12,6 @@ namespace ebb::inline v0 {
 namespace detail {
 namespace {
 
-StorageCell& cell_of(Cell& cell) noexcept {
-  return *static_cast<StorageCell*>(static_cast<StorageHead*>(&cell));
-}
-
 void append(Cell*& first, Cell*& last, Cell& cell) noexcept {
   cell.next = nullptr;
   (last == nullptr ? first : last->next) = &cell;
@@ -23,6 +19,14 @@ void append(Cell*& first, Cell*& last, Cell& cell) noexcept {
 }
 
 }  // namespace
+
+void release_all(Cell* first) noexcept {
+  for (Cell* next = first; next != nullptr;) {
+    StorageCell& cell = cell_of(*next);
+    next = cell.next;
+    release_storage(cell);
+  }
+}
 
 bool DeferredReleases::push(StorageCell& cell) noexcept {
   const std::lock_guard lock(mutex_);
@@ -57,13 +61,9 @@ Cell* DeferredReleases::take(const OwnerRecord* record) noexcept {
 }
 
 bool DeferredReleases::run_some(const OwnerRecord* record) noexcept {
-  Cell* next = take(record);
-  const bool any = next != nullptr;
-  while (Cell* const cell = next) {
-    next = cell->next;
-    release_storage(cell_of(*cell));
-  }
-  return any;
+  Cell* const taken = take(record);
+  release_all(taken);
+  return taken != nullptr;
 }
 
 void DeferredReleases::close() noexcept {

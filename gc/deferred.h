@@ -50,5 +50,7 @@ class DeferredReleases {
 // Releases the bytes, runs the finalizers and takes the storage off its owner; the last reference
 // has gone.
 void release_storage(StorageCell& cell) noexcept;
+// The same for a list of cells that are linked by next.
+void release_all(Cell* first) noexcept;
 
 }  // namespace ebb::inline v0::detail

@@ -27,7 +27,7 @@ void for_each_live(const PoolHandle& pool, std::uint64_t since, const OwnerRecor
       since,
       [](void* opaque, Cell* cell) {
         auto& c = *static_cast<Context*>(opaque);
-        auto& storage = *static_cast<StorageCell*>(static_cast<StorageHead*>(cell));
+        StorageCell& storage = cell_of(*cell);
         if (c.error != nullptr || !storage.owner.pin(c.record)) {
           return;
         }

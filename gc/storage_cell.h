@@ -57,6 +57,10 @@ struct StorageCell : StorageHead {
 
 static_assert(sizeof(StorageCell) <= cell_bytes.count());
 
+// Every cell of a pool of gc's is a storage's.
+inline StorageCell& cell_of(Cell& cell) noexcept {
+  return *static_cast<StorageCell*>(static_cast<StorageHead*>(&cell));
+}
 // Every head is a cell's.
 inline StorageCell& cell_of(StorageHead* head) noexcept {
   return *static_cast<StorageCell*>(head);
