@@ -3,6 +3,8 @@
 // tell blocks apart. Not shared between threads.
 #pragma once
 
+#include "support/test_settings.h"
+
 #include <ebb/alloc/pool.h>
 
 #include <doctest/doctest.h>
@@ -11,9 +13,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
 #include <cstring>
-#include <random>
 #include <string>
 
 namespace doctest {
@@ -75,19 +75,6 @@ inline bool holds(const Block& block, std::uint64_t number) {
     }
   }
   return true;
-}
-
-// The seed of a randomised test: EBB_TEST_SEED, else a fresh one. Print it.
-inline std::uint64_t test_seed() {
-  // NOLINTNEXTLINE(concurrency-mt-unsafe): nothing here sets the environment
-  const char* text = std::getenv("EBB_TEST_SEED");
-  return text != nullptr ? std::strtoull(text, nullptr, 0) : std::random_device{}();
-}
-// EBB_STRESS, else usual.
-inline std::uint64_t stress(std::uint64_t usual) {
-  // NOLINTNEXTLINE(concurrency-mt-unsafe): nothing here sets the environment
-  const char* text = std::getenv("EBB_STRESS");
-  return text != nullptr ? std::strtoull(text, nullptr, 0) : usual;
 }
 
 }  // namespace ebb::test

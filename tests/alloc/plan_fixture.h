@@ -2,6 +2,8 @@
 // What the tests of plans share: seeds, random instances, and ones that are known to fit exactly.
 #pragma once
 
+#include "support/test_settings.h"
+
 #include <ebb/alloc/plan.h>
 
 #include <doctest/doctest.h>
@@ -9,18 +11,11 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
 #include <random>
 #include <string>
 #include <vector>
 
 namespace ebb::test {
-
-inline std::uint64_t plan_seed() {
-  // NOLINTNEXTLINE(concurrency-mt-unsafe): nobody sets the environment meanwhile
-  const char* given = std::getenv("EBB_TEST_SEED");
-  return given != nullptr ? std::stoull(given) : std::random_device{}();
-}
 
 inline std::uint64_t between(std::mt19937_64& random, std::uint64_t least, std::uint64_t most) {
   return least + random() % (most - least + 1);

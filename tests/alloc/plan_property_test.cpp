@@ -21,7 +21,7 @@ using ebb::test::fault_of;
 namespace {
 
 std::mt19937_64 seeded() {
-  const std::uint64_t seed = ebb::test::plan_seed();
+  const std::uint64_t seed = ebb::test::test_seed();
   MESSAGE("EBB_TEST_SEED=" << seed);
   return std::mt19937_64(seed);
 }

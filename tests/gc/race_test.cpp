@@ -36,6 +36,13 @@ struct ImpatientLoop {
   std::optional<OpenOwner> it;
 
   void open(int i) { it.emplace(series, static_cast<std::uint64_t>(i), Place::here()); }
+  // The same, and returns a storage of some pages that begins with i + 1.
+  Storage open_with_number(int i) {
+    open(i);
+    Storage made = DomainFixture::make(16_KiB);
+    *static_cast<int*>(made.data()) = i + 1;
+    return made;
+  }
   void check_nothing_is_left() {
     it.reset();
     CHECK(f.domain->stats().storages_live == 0);
@@ -110,23 +117,17 @@ TEST_CASE("race: a keep racing with a revoking close moves the storage, with or 
   ImpatientLoop loop(Policy::revoke);
   Storage shared;
   int revoked = 0;
-  race(
-      [&](int i) {
-        loop.open(i);
-        shared = DomainFixture::make(16_KiB);
-        *static_cast<int*>(shared.data()) = i + 1;
-      },
-      [&](int) { loop.it->close_briefly(); },
-      [&](int i) {
-        spin(i % 200);  // so that either comes first
-        shared.transfer(loop.f.domain->long_lived());
-      },
-      [&](int i) {
-        CHECK(shared.owner_kind() == OwnerKind::runtime);
-        CHECK(*static_cast<int*>(shared.data()) == (shared.revoked() ? 0 : i + 1));
-        revoked += shared.revoked() ? 1 : 0;
-        shared.reset();
-      });
+  race([&](int i) { shared = loop.open_with_number(i); }, [&](int) { loop.it->close_briefly(); },
+       [&](int i) {
+         spin(i % 200);  // so that either comes first
+         shared.transfer(loop.f.domain->long_lived());
+       },
+       [&](int i) {
+         CHECK(shared.owner_kind() == OwnerKind::runtime);
+         CHECK(*static_cast<int*>(shared.data()) == (shared.revoked() ? 0 : i + 1));
+         revoked += shared.revoked() ? 1 : 0;
+         shared.reset();
+       });
   MESSAGE("revoked in ", revoked, " rounds");
   loop.check_nothing_is_left();
 }
@@ -135,26 +136,20 @@ TEST_CASE("race: a storage that somebody begins to hold while it is revoked is o
   ImpatientLoop loop(Policy::revoke);
   Storage shared;
   bool held = false;
-  race(
-      [&](int i) {
-        loop.open(i);
-        shared = DomainFixture::make(16_KiB);
-        *static_cast<int*>(shared.data()) = i + 1;
-      },
-      [&](int) { loop.it->close_briefly(); },
-      [&](int i) {
-        spin(i % 200);
-        try {
-          const StorageHolder holder(shared, "a test", "race");
-          held = *static_cast<int*>(holder.storage().data()) == i + 1;
-        } catch (const RevokedError&) {
-          held = true;
-        }
-      },
-      [&](int) {
-        REQUIRE(held);
-        shared.reset();
-      });
+  race([&](int i) { shared = loop.open_with_number(i); }, [&](int) { loop.it->close_briefly(); },
+       [&](int i) {
+         spin(i % 200);
+         try {
+           const StorageHolder holder(shared, "a test", "race");
+           held = *static_cast<int*>(holder.storage().data()) == i + 1;
+         } catch (const RevokedError&) {
+           held = true;
+         }
+       },
+       [&](int) {
+         REQUIRE(held);
+         shared.reset();
+       });
   loop.check_nothing_is_left();
 }
 

@@ -2,16 +2,16 @@
 // Two threads that do something at the same moment, many times over. For the tests of gc.
 #pragma once
 
+#include "support/test_settings.h"
+
 #include <atomic>
-#include <cstdlib>
 #include <thread>
 
 namespace ebb::test {
 
 // EBB_STRESS says how often.
 inline int rounds() {
-  const char* const text = std::getenv("EBB_STRESS");
-  return text != nullptr ? std::atoi(text) : 2000;
+  return static_cast<int>(stress(2000));
 }
 
 // Threads that meet before each round.

@@ -71,16 +71,20 @@ struct Nothing {
   Nothing(tbb::task_arena& /*arena*/, Owner /*owner*/) {}
 };
 
+// A runtime with a loop, and what its threads charged.
+struct Rig {
+  Runtime rt{silent_on_tbb()};
+  Loop loop{rt};
+  Tally tally;
+};
+
 }  // namespace
 
-TEST_CASE("arena owner: workers charge to it, and to nobody once it has ended") {
+TEST_CASE_FIXTURE(Rig, "arena owner: workers charge to it, and to nobody once it has ended") {
   if (is_left_out()) {
     return;
   }
-  Runtime rt(silent_on_tbb());
-  Loop loop(rt);
   tbb::task_arena arena(4);
-  Tally tally;
   for (int i = 0; i < repeats; ++i) {
     tag_then_leave<ArenaOwner>(loop, arena, tally);
   }
@@ -90,13 +94,11 @@ TEST_CASE("arena owner: workers charge to it, and to nobody once it has ended") 
   CHECK(rt.stats().storages_late == 0);
 }
 
-TEST_CASE(
-    "arena owner: without one, and with one that trusts TBB's exits, that count is not zero") {
+TEST_CASE_FIXTURE(
+    Rig, "arena owner: without one, and with one that trusts TBB's exits, that count is not zero") {
   if (is_left_out()) {
     return;
   }
-  Runtime rt(silent_on_tbb());
-  Loop loop(rt);
   tbb::task_arena arena(4);
   Tally without;
   Tally trusting;
@@ -109,13 +111,10 @@ TEST_CASE(
   Trusting::all().clear();  // ends them: workers keep nothing of this runtime
 }
 
-TEST_CASE("arena owner: of the arena that the calling thread's loops run in") {
+TEST_CASE_FIXTURE(Rig, "arena owner: of the arena that the calling thread's loops run in") {
   if (is_left_out()) {
     return;
   }
-  Runtime rt(silent_on_tbb());
-  Loop loop(rt);
-  Tally tally;
   for (int i = 0; i < repeats; ++i) {
     {
       Iteration it(loop);
@@ -127,14 +126,12 @@ TEST_CASE("arena owner: of the arena that the calling thread's loops run in") {
   CHECK(tally.wrong() == 0);
 }
 
-TEST_CASE("arena owner: the calling thread charges to it too, whatever it had before") {
+TEST_CASE_FIXTURE(Rig,
+                  "arena owner: the calling thread charges to it too, whatever it had before") {
   if (is_left_out()) {
     return;
   }
-  Runtime rt(silent_on_tbb());
-  Loop loop(rt);
   tbb::task_arena arena(2);
-  Tally tally;
   Iteration outer(loop);
   Iteration inner(loop);
   {
@@ -146,15 +143,12 @@ TEST_CASE("arena owner: the calling thread charges to it too, whatever it had be
   CHECK(tally.wrong() == 0);
 }
 
-TEST_CASE("arena owner: one made amid a raw loop, for a loop nested in it") {
+TEST_CASE_FIXTURE(Rig, "arena owner: one made amid a raw loop, for a loop nested in it") {
   if (is_left_out()) {
     return;
   }
-  Runtime rt(silent_on_tbb());
-  Loop loop(rt);
   tbb::task_arena outer(4);
   tbb::task_arena inner(2);
-  Tally tally;
   for (int i = 0; i < repeats; ++i) {
     Iteration it(loop);
     Iteration nested(loop);
@@ -173,17 +167,14 @@ TEST_CASE("arena owner: one made amid a raw loop, for a loop nested in it") {
   CHECK(tally.wrong() == 0);
 }
 
-TEST_CASE("arena owner: one worker serves two arenas in turn, each with its owner") {
+TEST_CASE_FIXTURE(Rig, "arena owner: one worker serves two arenas in turn, each with its owner") {
   if (is_left_out()) {
     return;
   }
-  Runtime rt(silent_on_tbb());
   Runtime other(silent_on_tbb());
-  Loop loop(rt);
   Loop other_loop(other);
   tbb::task_arena first(2);
   tbb::task_arena second(2);
-  Tally tally;
   for (int i = 0; i < repeats; ++i) {
     Iteration it(loop);
     const ArenaOwner with(first, it);
@@ -202,14 +193,12 @@ TEST_CASE("arena owner: one worker serves two arenas in turn, each with its owne
   CHECK(rt.stats().storages_unowned + other.stats().storages_unowned == 0);
 }
 
-TEST_CASE("arena owner: raw loops within tasks of ebb's, and tasks of ebb's within raw loops") {
+TEST_CASE_FIXTURE(
+    Rig, "arena owner: raw loops within tasks of ebb's, and tasks of ebb's within raw loops") {
   if (is_left_out()) {
     return;
   }
-  Runtime rt(silent_on_tbb());
-  Loop loop(rt);
   tbb::task_arena arena(4);
-  Tally tally;
   for (int i = 0; i < repeats; ++i) {
     Iteration it(loop);
     const ArenaOwner with(arena, it);
@@ -230,13 +219,11 @@ TEST_CASE("arena owner: raw loops within tasks of ebb's, and tasks of ebb's with
   CHECK(rt.stats().storages_unowned == 0);
 }
 
-TEST_CASE("carry: raw loops within tasks of ebb's, and tasks of ebb's within raw loops") {
+TEST_CASE_FIXTURE(Rig,
+                  "carry: raw loops within tasks of ebb's, and tasks of ebb's within raw loops") {
   if (is_left_out()) {
     return;
   }
-  Runtime rt(silent_on_tbb());
-  Loop loop(rt);
-  Tally tally;
   for (int i = 0; i < repeats; ++i) {
     Iteration it(loop);
     parallel_for(rt.step_executor(), 8, 1, [&](std::int64_t, std::int64_t) {

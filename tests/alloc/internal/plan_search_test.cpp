@@ -54,7 +54,7 @@ ebb::Plan plan_of(const PlanProblem& problem, const PlanSearch& search) {
 }  // namespace
 
 TEST_CASE("plan search: it finds a plan at every capacity that has one, and at no other") {
-  const std::uint64_t seed = ebb::test::plan_seed();
+  const std::uint64_t seed = ebb::test::test_seed();
   MESSAGE("EBB_TEST_SEED=" << seed);
   std::mt19937_64 random(seed);
   for (int round = 0; round < 300; ++round) {
@@ -78,7 +78,7 @@ TEST_CASE("plan search: it finds a plan at every capacity that has one, and at n
 }
 
 TEST_CASE("plan search: what it remembers as failed never rules out a plan that exists") {
-  const std::uint64_t seed = ebb::test::plan_seed();
+  const std::uint64_t seed = ebb::test::test_seed();
   MESSAGE("EBB_TEST_SEED=" << seed);
   std::mt19937_64 random(seed);
   int found = 0;
