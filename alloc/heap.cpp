@@ -36,14 +36,9 @@ Block Heap::try_allocate_at(void* address, Bytes bytes) noexcept {
       bytes.count() > HeapRecord::bytes_max) {
     return {};
   }
-  const std::size_t size = impl_->space.size_for(bytes.count());
-  HeapRecord* record = impl_->space.take_at(static_cast<std::byte*>(address), size);
-  if (record == nullptr) {
-    return {};
-  }
-  impl_->hand_out(*record, record->begin(), size, bytes, Align{granule},
-                  Stream{impl_->pool.source.device(), 0});
-  return record->block(record->data);
+  HeapRecord* const record = impl_->take_at(static_cast<std::byte*>(address), bytes,
+                                            Stream{impl_->pool.source.device(), 0});
+  return record != nullptr ? record->block(record->data) : Block{};
 }
 
 bool Heap::is_free(Range range) const noexcept {

@@ -87,18 +87,21 @@ void Heap::Impl::give_orphaned(const HeapRecord* record) noexcept {
 
 std::uint64_t Heap::Impl::give_all(HeapRecord* records) noexcept {
   std::uint64_t count = 0;
+  draining = true;
   while (records != nullptr) {
     HeapRecord* const next = records->next_freed();
     give(*records);
     records = next;
     ++count;
   }
+  draining = false;
   counters.foreign_frees.add(count);
   return count;
 }
 
 std::uint64_t Heap::Impl::give_all_blocks(Cell* list) noexcept {
   std::uint64_t count = 0;
+  draining = true;
   while (list != nullptr) {
     Cell* const next = list->next_block;
     auto& record = static_cast<HeapRecord&>(*std::exchange(list->block, nullptr));
@@ -108,6 +111,7 @@ std::uint64_t Heap::Impl::give_all_blocks(Cell* list) noexcept {
     list = next;
     ++count;
   }
+  draining = false;
   counters.foreign_frees.add(count);
   return count;
 }

@@ -23,7 +23,6 @@ using detail::slot_bytes_max;
 namespace {
 
 constexpr std::size_t reservation_max = std::size_t{64} << 30;
-constexpr std::size_t align_max = std::size_t{1} << 40;
 
 }  // namespace
 
@@ -79,7 +78,23 @@ Heap::Impl::~Impl() {
 }
 
 [[gnu::always_inline]] inline void Heap::Impl::give_now(HeapRecord& record) noexcept {
+  if (record.is_marked()) [[unlikely]] {
+    note_death(record);
+  }
+  shadow.remove(record.begin());
   switch (record.kind()) {
+    case RecordKind::planned: {
+      const std::size_t size = space.size_for(record.bytes.count());
+      counters.uncount_block(size);
+      if (space.on_host()) {
+        detail::poison(record.data, size);
+      }
+      record.table->remove(record);
+      record.set_kind(RecordKind::spare);
+      space.records().give(&record);
+      space.records().unhold();
+      break;
+    }
     case RecordKind::slot: {
       const std::size_t size = space.size_for(record.bytes.count());
       counters.uncount_block(size);
@@ -171,6 +186,9 @@ HeapRecord* Heap::Impl::search_everywhere(std::size_t size, std::size_t align) n
   if (release_empty_slabs() && (record = space.take(size, align)) != nullptr) {
     return record;
   }
+  if (release_plan_range() && (record = space.take(size, align)) != nullptr) {
+    return record;
+  }
   if ((record = space.take_growing(size, align)) != nullptr) {
     return record;
   }
@@ -251,6 +269,7 @@ bool Heap::Impl::release_empty_slabs() noexcept {
 std::size_t Heap::Impl::trim() noexcept {
   trim_wanted.store(false, std::memory_order_relaxed);
   release_empty_slabs();
+  release_plan_range();
   return space.trim();
 }
 

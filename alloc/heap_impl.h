@@ -6,6 +6,8 @@
 #include "cells.h"
 #include "heap_counters.h"
 #include "meta_chunks.h"
+#include "plan_range.h"
+#include "shadow_map.h"
 #include "poison.h"
 #include "slab.h"
 #include "space.h"
@@ -13,10 +15,12 @@
 #include <ebb/alloc/check.h>
 #include <ebb/alloc/fork.h>
 #include <ebb/alloc/heap.h>
+#include <ebb/alloc/replay.h>
 
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 
 namespace ebb::inline v0 {
 
@@ -61,6 +65,7 @@ class Heap::Impl {
       detail::unpoison(begin, bytes.count());
     }
     counters.count_block(size);
+    shadow.add(begin, size);
     check_now_and_then();
   }
   bool drain() noexcept;
@@ -71,6 +76,30 @@ class Heap::Impl {
   void drain_blocks() noexcept;
   std::size_t trim() noexcept;
   bool release_empty_slabs() noexcept;
+  // A range or a slot out of what is free now; null where the heap would have to grow.
+  detail::HeapRecord* take_in_holes(Bytes bytes, Align align, Stream stream) noexcept;
+  // The block at begin, when that is free.
+  detail::HeapRecord* take_at(std::byte* begin, Bytes bytes, Stream stream) noexcept;
+
+  void note_death(detail::HeapRecord& record) noexcept;  // of a record with a mark
+  // A range for a plan, out of what is free or by growing.
+  detail::HeapRecord* take_plan_range(std::size_t size) noexcept;
+  detail::HeapRecord* take_plan_range_at(std::byte* begin, std::size_t size) noexcept;
+  // Sets size bytes aside for the outermost replay: where the last one followed its plans if that
+  // is free, else, if it may move, elsewhere, after which idle pages go back. False: neither.
+  bool open_plan_range(std::size_t size, bool may_move) noexcept;
+  // The range stays set aside, but for whoever would have to grow the heap else.
+  void leave_plan_range() noexcept { plan_range.in_use = false; }
+  bool release_plan_range() noexcept;
+  // Makes a plan's range holes again, and blocks of those that live in it, lowest first; needs that
+  // many spare records.
+  void dissolve(detail::HeapRecord& range, std::span<detail::HeapRecord* const> live) noexcept;
+  // The innermost replay that goes along with this heap.
+  Replay::Impl* replay = nullptr;
+  // What dies now was freed by other threads.
+  bool draining = false;
+  detail::PlanRange plan_range;
+  [[no_unique_address]] detail::ShadowMap shadow;
   // Ends the heap's life, or leaves it to the last free. The caller no longer owns it after.
   void retire() noexcept;
   bool is_valid() const noexcept;
@@ -119,6 +148,7 @@ class Heap::Impl {
   std::atomic<bool> trim_wanted{false};
 
  private:
+  static constexpr std::size_t align_max = std::size_t{1} << 40;
   static constexpr std::uintptr_t parked = 0;
   static constexpr std::uintptr_t seized = 1;
 
@@ -132,6 +162,7 @@ class Heap::Impl {
     return state_.compare_exchange_strong(expected, to, std::memory_order_acquire,
                                           std::memory_order_relaxed);
   }
+  void move_plan_range(std::size_t size) noexcept;
   detail::HeapRecord* take_slot(std::size_t size) noexcept;
   bool make_room(std::uint32_t size_class) noexcept;
   detail::HeapRecord* take_range(std::size_t size, std::size_t align) noexcept;

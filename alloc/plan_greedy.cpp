@@ -84,13 +84,23 @@ struct Placed {
 // One order's run.
 class Packing {
  public:
-  Packing(const PlanProblem& problem, const PlanLanes& lanes) : problem_(problem), lanes_(lanes) {
+  Packing(const PlanProblem& problem, const PlanLanes& lanes,
+          std::span<const std::optional<std::uint64_t>> pinned)
+      : problem_(problem), lanes_(lanes), pinned_(pinned) {
     draft_.offsets.resize(problem.buffers.size());
+    for (std::uint32_t buffer = 0; buffer < pinned.size(); ++buffer) {
+      if (pinned[buffer]) {
+        put(buffer, *pinned[buffer]);
+      }
+    }
   }
 
   // Returns false once the height reaches the limit: somebody else's plan is no worse.
   bool place_all(const std::vector<std::uint32_t>& order, Fit fit, std::uint64_t limit) {
     for (const std::uint32_t buffer : order) {
+      if (!pinned_.empty() && pinned_[buffer]) {
+        continue;
+      }
       const std::uint64_t begin =
           lanes_.several()
               ? find_hole(
@@ -168,6 +178,7 @@ class Packing {
 
   const PlanProblem& problem_;
   const PlanLanes& lanes_;
+  const std::span<const std::optional<std::uint64_t>> pinned_;
   std::vector<std::vector<Placed>> placed_;  // by begin, in chunks, so that an insertion moves few
   PlanDraft draft_;
   std::uint64_t work_ = 0;
@@ -176,7 +187,8 @@ class Packing {
 }  // namespace
 
 PlanDraft greedy_plan(const PlanProblem& problem, const PlanLanes& lanes, std::uint64_t good_enough,
-                      const std::function<bool()>& cancel) {
+                      const std::function<bool()>& cancel,
+                      std::span<const std::optional<std::uint64_t>> pinned) {
   PlanDraft best;
   std::uint64_t work = 0;
   for (const Order& order : orders) {
@@ -184,7 +196,7 @@ PlanDraft greedy_plan(const PlanProblem& problem, const PlanLanes& lanes, std::u
     if (!first && (best.height <= good_enough || work >= work_limit || (cancel && cancel()))) {
       break;
     }
-    Packing packing(problem, lanes);
+    Packing packing(problem, lanes, pinned);
     const std::uint64_t limit = first ? none : best.height;
     if (packing.place_all(sorted_by(problem, order), order.fit, limit)) {
       best = packing.take();

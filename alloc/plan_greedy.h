@@ -8,6 +8,8 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
+#include <span>
 #include <vector>
 
 namespace ebb::inline v0 {
@@ -19,8 +21,10 @@ struct PlanDraft {
 
 // Returns the lowest of several orders' plans. Stops at one that is no higher than good_enough
 // units, when cancel (may be empty) says so, and when 20,000 buffers would take much longer than a
-// quarter of a second; the first order is always finished.
+// quarter of a second; the first order is always finished. What is pinned, one entry for each
+// buffer or none at all, has its offset given.
 PlanDraft greedy_plan(const PlanProblem& problem, const PlanLanes& lanes, std::uint64_t good_enough,
-                      const std::function<bool()>& cancel);
+                      const std::function<bool()>& cancel,
+                      std::span<const std::optional<std::uint64_t>> pinned = {});
 
 }  // namespace ebb::inline v0

@@ -3,6 +3,7 @@
 // or trimmed, never by an allocation that succeeds.
 #include "heap_impl.h"
 #include "pool_core.h"
+#include "replay_impl.h"
 
 #include <ebb/alloc/check.h>
 #include <ebb/alloc/pool.h>
@@ -127,6 +128,9 @@ void PoolCore::park(Heap& heap) noexcept {
   EBB_ASSERT(heap.is_mine());
   Heap::Impl& impl = *heap.impl_;
   PoolCore& core = impl.pool;
+  while (impl.replay != nullptr) {  // an open iteration goes on without
+    impl.replay->leave();
+  }
   impl.drain();
   {
     // Under the lock, since close() ends whatever it finds parked.

@@ -5,21 +5,25 @@
 
 #include <ebb/alloc/block.h>
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 
 namespace ebb::inline v0::detail {
 
 struct HeapRecord;
+struct PlanTable;
 struct Slab;
 
 enum class RecordKind : std::uint32_t {
-  spare,   // in the record pool
-  hole,    // a free range
-  block,   // a range handed out
-  slab,    // a range cut into slots
-  slot,    // one slot of a slab, handed out
-  direct,  // straight from the system (bypass)
+  spare,    // in the record pool
+  hole,     // a free range
+  block,    // a range handed out
+  slab,     // a range cut into slots
+  slot,     // one slot of a slab, handed out
+  direct,   // straight from the system (bypass)
+  plan,     // a range set aside for a plan
+  planned,  // one slot of a plan's range, handed out
 };
 
 // Links of one hole in one tree.
@@ -36,7 +40,10 @@ struct HoleLinks {
 
 // data is the begin of the range. The first cache line is all that a slot needs.
 struct alignas(64) HeapRecord : BlockRecord {
-  Slab* slab = nullptr;  // of a slot
+  union {
+    Slab* slab = nullptr;  // of a slot
+    PlanTable* table;      // of what is planned
+  };
   // Address order within a region, blocks and holes alike. next also links spare records.
   HeapRecord* next = nullptr;
   HeapRecord* prev = nullptr;
@@ -65,14 +72,53 @@ struct alignas(64) HeapRecord : BlockRecord {
   std::byte* end() const noexcept { return begin() + size; }
 
   // The kind lies in the low bits of note, a slot's number above. Holders do not write it: the
-  // owner reads the kinds of neighbours, whoever holds them.
-  RecordKind kind() const noexcept { return static_cast<RecordKind>(note & 0xff); }
-  std::uint32_t slot() const noexcept { return note >> 8; }
+  // owner reads the kinds of neighbours, whoever holds them. Relaxed: the owner turns what is
+  // planned into blocks while others free them, who need not know which of the two they have.
+  RecordKind kind() const noexcept { return static_cast<RecordKind>(word() & kind_bits); }
+  std::uint32_t slot() const noexcept { return word() >> 8; }
+  // Ends its mark, too.
   void set_kind(RecordKind kind, std::uint32_t slot = 0) noexcept {
-    note = static_cast<std::uint32_t>(kind) | slot << 8;
+    set_word(static_cast<std::uint32_t>(kind) | slot << 8);
   }
+
+  // A block that is being recorded carries its number. By the owner.
+  bool is_marked() const noexcept { return (word() & marked_bit) != 0; }
+  std::size_t mark() const noexcept {
+    return reinterpret_cast<std::uintptr_t>(hole.by_address.left);
+  }
+  void set_mark(std::size_t number) noexcept {
+    hole.by_address.left = reinterpret_cast<HeapRecord*>(number);
+    set_word(word() | marked_bit);
+  }
+  void clear_mark() noexcept { set_word(word() & ~marked_bit); }
+
+ private:
+  std::uint32_t word() const noexcept {
+    return std::atomic_ref(const_cast<std::uint32_t&>(note)).load(std::memory_order_relaxed);
+  }
+  void set_word(std::uint32_t word) noexcept {
+    std::atomic_ref(note).store(word, std::memory_order_relaxed);
+  }
+
+  static constexpr std::uint32_t kind_bits = 0x7f;
+  static constexpr std::uint32_t marked_bit = 0x80;
 };
 
 static_assert(sizeof(HeapRecord) == 128);
+
+// The blocks that live in a plan's range, by slot. Owner only.
+struct PlanTable {
+  HeapRecord** live = nullptr;
+  std::size_t count = 0;
+
+  void add(HeapRecord& record) noexcept {
+    live[record.slot()] = &record;
+    ++count;
+  }
+  void remove(const HeapRecord& record) noexcept {
+    live[record.slot()] = nullptr;
+    --count;
+  }
+};
 
 }  // namespace ebb::inline v0::detail

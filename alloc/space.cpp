@@ -84,6 +84,32 @@ HeapRecord* Space::carve(HeapRecord& hole, std::byte* begin, std::size_t size) n
   return block;
 }
 
+void Space::put_back(HeapRecord& record) noexcept {
+  HeapRecord& hole = *index_.floor(record.begin());
+  const auto before = static_cast<std::size_t>(record.begin() - hole.begin());
+  const auto after = static_cast<std::size_t>(hole.end() - record.end());
+  if (before != 0) {
+    link_before(*hole.next, record);
+    index_.resize(hole, hole.begin(), before);
+    if (after != 0) {
+      HeapRecord* rest = records_.take();
+      rest->data = record.end();
+      rest->size = after;
+      rest->set_kind(RecordKind::hole);
+      link_before(*record.next, *rest);
+      index_.insert(*rest);
+    }
+  } else {
+    link_before(hole, record);
+    if (after != 0) {
+      index_.resize(hole, record.end(), after);
+    } else {
+      index_.erase(hole);
+      drop(hole);
+    }
+  }
+}
+
 void Space::give(HeapRecord& range) noexcept {
   HeapRecord& before = *range.prev;
   HeapRecord& after = *range.next;
@@ -161,7 +187,8 @@ bool Space::is_valid(const Region& region, std::size_t& holes) const noexcept {
     const bool hole = record->kind() == RecordKind::hole;
     if (record->begin() != at || record->size == 0 || record->size % granule_ != 0 ||
         record->next->prev != record || (hole && after_hole) ||
-        (!hole && record->kind() != RecordKind::block && record->kind() != RecordKind::slab)) {
+        (!hole && record->kind() != RecordKind::block && record->kind() != RecordKind::slab &&
+         record->kind() != RecordKind::plan)) {
       return false;
     }
     // Only holes may lie on pages that have gone back.

@@ -39,6 +39,9 @@ class Space {
   HeapRecord* take_growing(std::size_t size, std::size_t align) noexcept;
   // The range at begin, when it is free.
   HeapRecord* take_at(std::byte* begin, std::size_t size) noexcept;
+  // Makes the range of record, all of it in one hole, what the record's kind says. Takes no record
+  // more than records().ensure(1) promises.
+  void put_back(HeapRecord& record) noexcept;
   // Makes a range a hole again, joined with the holes beside it.
   void give(HeapRecord& range) noexcept;
 

@@ -39,7 +39,12 @@ class TypedPool {
     ++available_;
   }
 
-  // How many objects are out.
+  // Sets one object aside for whoever must not fail later, after ensure; unhold makes it one that
+  // take may have.
+  void hold() noexcept { --available_; }
+  void unhold() noexcept { ++available_; }
+
+  // How many objects are out, or held.
   std::size_t taken() const noexcept { return made_ - available_; }
 
  private:

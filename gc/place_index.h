@@ -3,7 +3,7 @@
 // with each. Private to gc; belongs, as a value, to whoever owns the vector.
 #pragma once
 
-#include <ebb/gc/place.h>
+#include <ebb/alloc/place.h>
 
 #include <algorithm>
 #include <bit>

@@ -3,7 +3,7 @@
 // hold its address after their iteration. Private to gc. Any thread.
 #pragma once
 
-#include <ebb/gc/place.h>
+#include <ebb/alloc/place.h>
 
 #include <atomic>
 #include <cstddef>

@@ -3,7 +3,7 @@
 #pragma once
 
 #include <ebb/alloc/bytes.h>
-#include <ebb/gc/place.h>
+#include <ebb/alloc/place.h>
 
 #include <cstdint>
 

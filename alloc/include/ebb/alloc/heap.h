@@ -81,6 +81,7 @@ class Heap final : public Resource {
 
  private:
   friend class PoolCore;
+  friend class Replay;
   class Impl;
   explicit Heap(std::unique_ptr<Impl> impl) noexcept;
   std::unique_ptr<Impl> impl_;

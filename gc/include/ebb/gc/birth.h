@@ -3,7 +3,7 @@
 // gc copies the note and hands it back for printing; the runtime puts shape and dtype in it.
 #pragma once
 
-#include <ebb/gc/place.h>
+#include <ebb/alloc/place.h>
 
 #include <array>
 #include <cstddef>

@@ -4,7 +4,7 @@
 #pragma once
 
 #include <ebb/gc/owner.h>
-#include <ebb/gc/place.h>
+#include <ebb/alloc/place.h>
 
 #include <memory_resource>
 

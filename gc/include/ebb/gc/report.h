@@ -5,7 +5,7 @@
 
 #include <ebb/alloc/bytes.h>
 #include <ebb/gc/clock.h>
-#include <ebb/gc/place.h>
+#include <ebb/alloc/place.h>
 
 #include <cstdint>
 #include <string>

@@ -4,7 +4,7 @@
 #pragma once
 
 #include <ebb/gc/clock.h>
-#include <ebb/gc/place.h>
+#include <ebb/alloc/place.h>
 #include <ebb/loaders/batch.h>
 #include <ebb/loaders/dataset.h>
 #include <ebb/runtime/batch_source.h>

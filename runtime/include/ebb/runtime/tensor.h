@@ -4,7 +4,7 @@
 #pragma once
 
 #include <ebb/gc/owner.h>
-#include <ebb/gc/place.h>
+#include <ebb/alloc/place.h>
 #include <ebb/gc/storage.h>
 #include <ebb/runtime/dtype.h>
 #include <ebb/runtime/element_view.h>

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+// What replay needs of a heap: a range set aside for a plan, and blocks at given places or out of
+// what is free. Owner only. [alloc.replay]
+#include "heap_impl.h"
+#include "replay_impl.h"
+
+#include <utility>
+
+namespace ebb::inline v0 {
+
+using detail::HeapRecord;
+using detail::RecordKind;
+
+HeapRecord* Heap::Impl::take_in_holes(Bytes bytes, Align align, Stream stream) noexcept {
+  if (bytes.count() > HeapRecord::bytes_max || align.value() > align_max) {
+    return nullptr;
+  }
+  const std::size_t size = space.size_for(bytes.count());
+  HeapRecord* record = space.take(size, std::max(align.value(), space.granule()));
+  if (record == nullptr && drain()) {
+    record = space.take(size, std::max(align.value(), space.granule()));
+  }
+  if (record != nullptr) {
+    hand_out(*record, record->begin(), size, bytes, align, stream);
+  }
+  return record;
+}
+
+HeapRecord* Heap::Impl::take_plan_range(std::size_t size) noexcept {
+  HeapRecord* range = space.take(size, space.granule());
+  if (range == nullptr) {
+    range = space.take_growing(size, space.granule());
+  }
+  if (range != nullptr) {
+    range->set_kind(RecordKind::plan);
+  }
+  return range;
+}
+
+HeapRecord* Heap::Impl::take_plan_range_at(std::byte* begin, std::size_t size) noexcept {
+  HeapRecord* const range = space.take_at(begin, size);
+  if (range != nullptr) {
+    range->set_kind(RecordKind::plan);
+  }
+  return range;
+}
+
+void Heap::Impl::note_death(HeapRecord& record) noexcept {
+  for (Replay::Impl* it = replay; it != nullptr; it = it->outer()) {
+    if (it->note_death(record, draining)) {
+      return;
+    }
+  }
+  record.clear_mark();  // of a recording that is over
+}
+
+HeapRecord* Heap::Impl::take_at(std::byte* begin, Bytes bytes, Stream stream) noexcept {
+  const std::size_t size = space.size_for(bytes.count());
+  HeapRecord* record = space.take_at(begin, size);
+  if (record != nullptr) {
+    hand_out(*record, record->begin(), size, bytes, Align{space.granule()}, stream);
+  }
+  return record;
+}
+
+// What lies idle elsewhere was in use before the plan: it goes back once, so that the plan costs no
+// second footprint.
+void Heap::Impl::move_plan_range(std::size_t size) noexcept {
+  plan_range.record = take_plan_range(size);
+  if (plan_range.record != nullptr) {
+    plan_range.begin = plan_range.record->begin();
+    release_empty_slabs();
+    space.trim();
+  }
+}
+
+bool Heap::Impl::open_plan_range(std::size_t size, bool may_move) noexcept {
+  if (plan_range.record != nullptr && plan_range.record->size != size) {
+    release_plan_range();
+  }
+  if (plan_range.record == nullptr && plan_range.begin != nullptr) {
+    plan_range.record = take_plan_range_at(plan_range.begin, size);
+  }
+  if (plan_range.record == nullptr && may_move) {
+    move_plan_range(size);
+  }
+  if (plan_range.record == nullptr) {
+    return false;
+  }
+  plan_range.in_use = true;
+  return true;
+}
+
+bool Heap::Impl::release_plan_range() noexcept {
+  if (plan_range.record == nullptr || plan_range.in_use) {
+    return false;
+  }
+  space.give(*std::exchange(plan_range.record, nullptr));
+  return true;
+}
+
+void Heap::Impl::dissolve(HeapRecord& range, std::span<HeapRecord* const> live) noexcept {
+  space.give(range);
+  for (HeapRecord* const record : live) {
+    space.records().unhold();
+    space.put_back(*record);
+  }
+}
+
+}  // namespace ebb::inline v0

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+// Iterations repeat: what one allocates is recorded, packed ahead of time, and the next ones get
+// the planned addresses. A plan is a hint, the heap's occupancy is the truth: an iteration that
+// changes gets other addresses, never memory in use. Used by gc for every open iteration, and by
+// `ebb replay`. [alloc.replay]
+#pragma once
+
+#include <ebb/alloc/heap.h>
+#include <ebb/alloc/sequence.h>
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace ebb::inline v0 {
+
+struct PlanSetOptions {
+  std::uint64_t nodes = 300'000;  // of each plan's exact search, see PlanOptions
+};
+
+// What a plan set's iterations did so far.
+struct PlanSetStats {
+  std::uint64_t iterations = 0;  // that allocated anything
+  std::uint64_t followed = 0;    // of these, those of which a plan placed every block
+  std::uint64_t deviated = 0;    // those that left the plan that they had begun on
+  std::uint64_t displaced = 0;   // blocks that could not have the address a plan had for them, or
+                                 // that no plan knew of while one was followed
+  std::uint64_t planned = 0;     // plans made, those that replaced others included
+  Bytes height;                  // of the highest plan there is
+};
+
+// One plan, in figures.
+struct PlanInfo {
+  std::size_t buffers = 0;    // that it places
+  std::size_t outliving = 0;  // that it leaves out, since they outlive their iteration
+  Bytes height;
+  Bytes max_live;
+  bool exact = false;  // the height is proven least
+};
+
+// The plans of one place in the program where iterations are opened. An iteration is planned once
+// it was seen twice; those that follow each other may differ, each kind then has a plan of its own.
+// Thread-safe; must outlive its replays.
+class PlanSet {
+ public:
+  explicit PlanSet(PlanSetOptions options = {}, Place place = {});
+  PlanSet(const PlanSet&) = delete;
+  PlanSet& operator=(const PlanSet&) = delete;
+  PlanSet(PlanSet&&) = delete;
+  PlanSet& operator=(PlanSet&&) = delete;
+  ~PlanSet();
+
+  // Returns whether something was recorded twice that has no plan yet, and nobody works on it.
+  bool has_work() const noexcept;
+  // Plans what there is to plan, which may take long: meant for another thread than the one that
+  // iterates. cancel is asked now and then; what is cancelled is planned when it is next seen.
+  // Without memory, no plan is made.
+  void work(const std::function<bool()>& cancel = {}) noexcept;
+  // Waits, and works where nobody does, until all that was recorded twice has a plan. False: that
+  // took longer than patience.
+  bool wait(std::chrono::milliseconds patience);
+
+  PlanSetStats stats() const;
+  std::vector<PlanInfo> plans() const;
+  const Place& place() const noexcept;
+
+  // Returns the recorded iterations that the plans are of, newest first.
+  std::vector<AllocationSequence> sequences() const;
+
+  // Returns the plans as text: versioned, with a checksum.
+  std::string save() const;
+  // Adds the plans of such a text; the first iteration that fits one follows it. Throws
+  // std::invalid_argument, and adds nothing, for another version, a wrong checksum, and plans that
+  // are no plans for this device.
+  void load(std::string_view text);
+
+  class Impl;
+  Impl& impl() noexcept { return *impl_; }
+
+ private:
+  std::unique_ptr<Impl> impl_;
+};
+
+// One open iteration's way along its plan. Begins, allocates and ends on one thread, which owns the
+// heap; used again for later iterations without a heap call.
+class Replay {
+ public:
+  Replay();
+  Replay(const Replay&) = delete;
+  Replay& operator=(const Replay&) = delete;
+  Replay(Replay&&) = delete;
+  Replay& operator=(Replay&&) = delete;
+  ~Replay();  // ends it, on its thread
+
+  // Begins an iteration. The heap that its first take() names is the one it goes along with; if
+  // another replay of this thread is under way there, this one is nested in it. [gc.nest]
+  void begin(PlanSet& set) noexcept;
+  // As Heap::take_block of heap, which the caller owns.
+  [[nodiscard]] BlockRecord* take(Heap& heap, Bytes bytes, Align align, Stream stream,
+                                  const Place& place) noexcept;
+  // Blocks that other threads freed count as freed by now: called where those threads have ended
+  // their share of the work.
+  void join() noexcept;
+  // Ends the iteration. Blocks that are alive stay where they are, and are the heap's like any
+  // other. Returns whether the set has work now. Once more is fine.
+  bool end() noexcept;
+
+  class Impl;
+
+ private:
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace ebb::inline v0

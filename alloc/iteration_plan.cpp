@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "iteration_plan.h"
+
+#include "plan_pinned.h"
+#include "region.h"
+
+#include <ebb/alloc/plan.h>
+
+#include <algorithm>
+#include <iterator>
+#include <map>
+#include <numeric>
+#include <optional>
+#include <stdexcept>
+#include <string_view>
+
+namespace ebb::inline v0::detail {
+
+namespace {
+
+std::uint64_t mix(std::uint64_t hash, std::uint64_t value) noexcept {
+  hash = (hash ^ value) * 0x9e3779b97f4a7c15u;
+  return hash ^ hash >> 29;
+}
+
+bool is_inside(const SequenceEntry& entry, std::size_t granule) noexcept {
+  return entry.kind != AllocationKind::outliving && std::size_t{1} << entry.align_log2 <= granule;
+}
+
+// What of a sequence is planned: time goes by allocations, since only they take memory.
+std::vector<PlanInterval> intervals_of(const AllocationSequence& sequence, std::size_t granule) {
+  std::vector<PlanInterval> intervals;
+  for (std::size_t i = 0; i < sequence.size(); ++i) {
+    const SequenceEntry& entry = sequence[i];
+    if (is_inside(entry, granule)) {
+      intervals.push_back({.id = i,
+                           .lower = i,
+                           .upper = entry.dies,
+                           .size = Bytes{std::max<std::size_t>(entry.bytes.count(), 1)}});
+    }
+  }
+  return intervals;
+}
+
+std::vector<std::uint64_t> offsets_of(const AllocationSequence& sequence,
+                                      std::span<const PlanInterval> intervals, const Plan& plan) {
+  std::vector<std::uint64_t> offsets(sequence.size(), PlannedSlot::nowhere);
+  for (std::size_t i = 0; i < intervals.size(); ++i) {
+    offsets[intervals[i].id] = plan.offsets[i].count();
+  }
+  return offsets;
+}
+
+std::size_t common_prefix(const AllocationSequence& a, const AllocationSequence& b) {
+  const auto repeats = [](const SequenceEntry& x, const SequenceEntry& y) { return x.repeats(y); };
+  return static_cast<std::size_t>(
+      std::mismatch(a.begin(), a.end(), b.begin(), b.end(), repeats).first - a.begin());
+}
+
+// Where the blocks that the two sequences have in common keep the addresses that relative has.
+std::optional<Plan> plan_like(const AllocationSequence& sequence,
+                              std::span<const PlanInterval> intervals, std::size_t granule,
+                              const IterationPlan& relative) {
+  const std::size_t common = common_prefix(sequence, relative.sequence());
+  std::vector<std::optional<Bytes>> pinned(intervals.size());
+  for (std::size_t i = 0; i < intervals.size() && intervals[i].id < common; ++i) {
+    const std::uint64_t offset = relative.slots()[intervals[i].id].offset;
+    if (offset != PlannedSlot::nowhere) {
+      pinned[i] = Bytes{offset};
+    }
+  }
+  return common == 0 ? std::nullopt : plan_around(intervals, Align{granule}, pinned);
+}
+
+}  // namespace
+
+std::uint64_t hash_entry(std::uint64_t before, const SequenceEntry& entry) noexcept {
+  // By the end of the file's name: names that differ there only would do no harm.
+  std::uint64_t name = 0;
+  for (const char c : std::string_view(entry.place.file)) {
+    name = name * 131 + static_cast<unsigned char>(c);
+  }
+  const bool nested = entry.kind == AllocationKind::iteration;
+  return mix(mix(mix(before, entry.bytes.count()), name), std::uint64_t{entry.place.line} << 16 |
+                                                              std::uint64_t{entry.align_log2} << 1 |
+                                                              std::uint64_t{nested});
+}
+
+std::shared_ptr<const IterationPlan> IterationPlan::make(AllocationSequence sequence,
+                                                         std::size_t granule,
+                                                         const PlanSetOptions& options,
+                                                         const IterationPlan* relative,
+                                                         const std::function<bool()>& cancel) {
+  constexpr double worth = 1.01;  // by how much more height a plan may have to fit the relative's
+  const std::vector<PlanInterval> intervals = intervals_of(sequence, granule);
+  PlanOptions how;
+  how.nodes = options.nodes;
+  how.cancel = cancel;
+  Plan best = plan(intervals, Align{granule}, how);
+  if (relative != nullptr) {
+    std::optional<Plan> alike = plan_like(sequence, intervals, granule, *relative);
+    if (alike && static_cast<double>(alike->height.count()) <=
+                     worth * static_cast<double>(best.height.count())) {
+      alike->exact = alike->height == best.height && best.exact;
+      best = std::move(*alike);
+    }
+  }
+  std::shared_ptr<IterationPlan> made(new IterationPlan);
+  made->granule_ = granule;
+  made->info_ = {.buffers = intervals.size(),
+                 .outliving = sequence.size() - intervals.size(),
+                 .height = best.height,
+                 .max_live = best.max_live,
+                 .exact = best.exact};
+  const std::vector<std::uint64_t> offsets = offsets_of(sequence, intervals, best);
+  made->sequence_ = std::move(sequence);
+  made->set_slots(offsets);
+  return made;
+}
+
+std::shared_ptr<const IterationPlan> IterationPlan::with_offsets(AllocationSequence sequence,
+                                                                 std::size_t granule,
+                                                                 std::vector<std::uint64_t> offsets,
+                                                                 std::vector<std::string> files) {
+  const std::vector<PlanInterval> intervals = intervals_of(sequence, granule);
+  PlanOptions bound_only;
+  bound_only.nodes = 0;
+  Plan given = plan(intervals, Align{granule}, bound_only);
+  given.height = Bytes{0};
+  for (std::size_t i = 0; i < intervals.size(); ++i) {
+    given.offsets[i] = Bytes{offsets[intervals[i].id]};
+    given.height = std::max(given.height,
+                            given.offsets[i] + Bytes{round_up(intervals[i].size.count(), granule)});
+  }
+  given.exact = given.height == given.max_live;
+  if (const std::optional<std::string> fault = validate(intervals, Align{granule}, given)) {
+    throw std::invalid_argument(*fault);
+  }
+  std::shared_ptr<IterationPlan> made(new IterationPlan);
+  made->granule_ = granule;
+  made->files_ = std::move(files);
+  made->info_ = {.buffers = intervals.size(),
+                 .outliving = sequence.size() - intervals.size(),
+                 .height = given.height,
+                 .max_live = given.max_live,
+                 .exact = given.exact};
+  made->sequence_ = std::move(sequence);
+  made->set_slots(offsets);
+  return made;
+}
+
+std::size_t IterationPlan::room_of(std::size_t i) const noexcept {
+  return std::max(round_up(sequence_[i].bytes.count(), granule_), granule_);
+}
+
+std::uint64_t IterationPlan::end_of(std::uint32_t slot) const noexcept {
+  return slots_[slot].offset + room_of(slot);
+}
+
+void IterationPlan::set_slots(std::span<const std::uint64_t> offsets) {
+  slots_ = std::make_unique<PlannedSlot[]>(sequence_.size() + 1);
+  prefixes_.push_back(0);
+  const auto nobody = static_cast<std::uint32_t>(sequence_.size());
+  for (std::size_t i = 0; i < sequence_.size(); ++i) {
+    const SequenceEntry& entry = sequence_[i];
+    PlannedSlot& slot = slots_[i];
+    slot.offset = offsets[i];
+    const bool quick = slot.offset != PlannedSlot::nowhere && entry.kind == AllocationKind::block;
+    slot.bytes = quick ? entry.bytes.count() : PlannedSlot::nowhere;
+    slot.file.store(entry.place.file, std::memory_order_relaxed);
+    slot.line = entry.place.line;
+    slot.predecessors = {nobody, nobody};
+    prefixes_.push_back(hash_entry(prefixes_.back(), entry));
+    if (slot.offset != PlannedSlot::nowhere) {
+      by_offset_.push_back(static_cast<std::uint32_t>(i));
+    }
+  }
+  find_predecessors();
+  std::sort(by_offset_.begin(), by_offset_.end(), [this](std::uint32_t a, std::uint32_t b) {
+    return slots_[a].offset < slots_[b].offset;
+  });
+}
+
+// A line of addresses, each stretch with the slot that had it last.
+void IterationPlan::find_predecessors() {
+  std::map<std::uint64_t, std::pair<std::uint64_t, std::uint32_t>> last;  // begin -> end, slot
+  std::vector<std::uint32_t> found;
+  for (const std::uint32_t i : by_offset_) {  // not sorted yet: in order of birth
+    const std::uint64_t begin = slots_[i].offset;
+    const std::uint64_t end = end_of(i);
+    found.clear();
+    auto at = last.lower_bound(begin);
+    if (at != last.begin() && std::prev(at)->second.first > begin) {
+      --at;
+    }
+    while (at != last.end() && at->first < end) {
+      const auto [stretch_begin, stretch] = *at;
+      found.push_back(stretch.second);
+      at = last.erase(at);
+      if (stretch_begin < begin) {
+        last.emplace(stretch_begin, std::pair(begin, stretch.second));
+      }
+      if (stretch.first > end) {
+        at = last.emplace(end, stretch).first;
+      }
+    }
+    last.emplace(begin, std::pair(end, i));
+    std::sort(found.begin(), found.end());
+    found.erase(std::unique(found.begin(), found.end()), found.end());
+    PlannedSlot& slot = slots_[i];
+    const std::size_t near = std::min(found.size(), slot.predecessors.size());
+    std::copy_n(found.begin(), near, slot.predecessors.begin());
+    slot.more_begin = more_.size();
+    slot.more = static_cast<std::uint32_t>(found.size() - near);
+    more_.insert(more_.end(), found.begin() + static_cast<std::ptrdiff_t>(near), found.end());
+  }
+}
+
+bool IterationPlan::fits(std::size_t i, const SequenceEntry& entry) const noexcept {
+  if (!sequence_[i].repeats(entry)) {
+    return false;
+  }
+  slots_[i].file.store(entry.place.file, std::memory_order_relaxed);
+  return true;
+}
+
+bool IterationPlan::repeats(const AllocationSequence& sequence) const noexcept {
+  return sequence.size() == size() && common_prefix(sequence_, sequence) == size();
+}
+
+}  // namespace ebb::inline v0::detail

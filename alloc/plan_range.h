@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+// The range of a heap in which its outermost replay follows plans. Used by the heap's owner.
+#pragma once
+
+#include "record.h"
+
+#include <cstddef>
+
+namespace ebb::inline v0::detail {
+
+struct PlanRange {
+  HeapRecord* record = nullptr;  // while set aside
+  std::byte* begin = nullptr;    // where it is, or was last
+  bool in_use = false;
+};
+
+}  // namespace ebb::inline v0::detail

@@ -1,0 +1,283 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plan_set.h"
+
+#include <algorithm>
+#include <exception>
+#include <new>
+#include <utility>
+
+namespace ebb::inline v0 {
+
+using detail::IterationPlan;
+using detail::Plans;
+
+namespace {
+
+// How many iterations that follow no plan are tried before the next ones are left alone; and the
+// most of those.
+constexpr std::uint32_t tries = 8;
+constexpr std::uint32_t rest_most = 64;
+
+bool same(const AllocationSequence& a, const AllocationSequence& b) {
+  const auto repeats = [](const SequenceEntry& x, const SequenceEntry& y) { return x.repeats(y); };
+  return a.size() == b.size() && std::equal(a.begin(), a.end(), b.begin(), repeats);
+}
+
+// Each block lives as long as the longer-lived of the two.
+void merge(AllocationSequence& into, const AllocationSequence& other) {
+  for (std::size_t i = 0; i < into.size(); ++i) {
+    into[i].dies = std::max(into[i].dies, other[i].dies);
+    if (other[i].kind == AllocationKind::outliving) {
+      into[i].kind = AllocationKind::outliving;
+    }
+  }
+}
+
+// What is planned anew keeps what was known of its deaths before, lest two ways in which they come
+// take turns with each other.
+void prolong(AllocationSequence& sequence, const AllocationSequence& before) {
+  for (std::size_t i = 0; i < sequence.size(); ++i) {
+    if (before[i].kind != AllocationKind::outliving) {
+      sequence[i].dies = std::max(sequence[i].dies, before[i].dies);
+    }
+  }
+}
+
+}  // namespace
+
+PlanSet::Impl::Impl(PlanSetOptions its_options, Place its_place) noexcept
+    : options(its_options), place(its_place), serial([] {
+        static std::atomic<std::uint64_t> last{0};  // relaxed: only unique
+        return last.fetch_add(1, std::memory_order_relaxed) + 1;
+      }()) {}
+
+void PlanSet::Impl::refresh(std::shared_ptr<const Plans>& plans) noexcept {
+  if (plans == nullptr || plans->version != version_.load(std::memory_order_relaxed)) {
+    const std::lock_guard lock(mutex_);
+    plans = plans_;
+  }
+}
+
+std::shared_ptr<const Plans> PlanSet::Impl::plans() const {
+  const std::lock_guard lock(mutex_);
+  return plans_;
+}
+
+bool PlanSet::Impl::rests() noexcept {
+  const std::uint32_t left = rest_.load(std::memory_order_relaxed);
+  if (left != 0) {
+    rest_.store(left - 1, std::memory_order_relaxed);
+  }
+  return left != 0;
+}
+
+void PlanSet::Impl::note_followed() noexcept {
+  followed.fetch_add(1, std::memory_order_relaxed);
+  if (unlike_.load(std::memory_order_relaxed) != 0) {
+    unlike_.store(0, std::memory_order_relaxed);
+    rest_next_.store(4, std::memory_order_relaxed);
+  }
+}
+
+// What does not repeat is looked at now and then only: twice each time, since it takes two.
+void PlanSet::Impl::note_unlike() noexcept {
+  if (unlike_.fetch_add(1, std::memory_order_relaxed) + 1 >= tries) {
+    const std::uint32_t rest = rest_next_.load(std::memory_order_relaxed);
+    unlike_.store(tries - 2, std::memory_order_relaxed);
+    rest_.store(rest, std::memory_order_relaxed);
+    rest_next_.store(std::min(2 * rest, rest_most), std::memory_order_relaxed);
+  }
+}
+
+bool PlanSet::Impl::take(AllocationSequence recorded) noexcept {
+  const std::lock_guard lock(mutex_);
+  try {
+    const auto twin = std::find_if(seen_.begin(), seen_.end(),
+                                   [&](const AllocationSequence& s) { return same(s, recorded); });
+    if (twin == seen_.end()) {
+      seen_.push_front(std::move(recorded));
+      if (seen_.size() > seen_most) {
+        seen_.pop_back();
+      }
+      return false;
+    }
+    merge(recorded, *twin);
+    seen_.erase(twin);
+    return want(std::move(recorded));
+  } catch (const std::bad_alloc&) {
+    return false;  // not recorded
+  }
+}
+
+bool PlanSet::Impl::learn_outliving(const IterationPlan& plan,
+                                    const std::vector<std::uint32_t>& entries) noexcept {
+  const std::lock_guard lock(mutex_);
+  try {
+    AllocationSequence learned = plan.sequence();
+    for (const std::uint32_t entry : entries) {
+      learned[entry].kind = AllocationKind::outliving;
+    }
+    return want(std::move(learned));
+  } catch (const std::bad_alloc&) {
+    return false;
+  }
+}
+
+bool PlanSet::Impl::want(AllocationSequence sequence) {
+  const auto is_same = [&](const AllocationSequence& job) { return same(job, sequence); };
+  if (const auto queued = std::find_if(jobs_.begin(), jobs_.end(), is_same);
+      queued != jobs_.end()) {
+    merge(*queued, sequence);
+    return false;
+  }
+  for (const auto& plan : plans_->list) {
+    if (plan->repeats(sequence)) {
+      prolong(sequence, plan->sequence());
+    }
+  }
+  jobs_.push_back(std::move(sequence));
+  wanted_.store(true, std::memory_order_relaxed);
+  return true;
+}
+
+bool PlanSet::Impl::try_take_job(AllocationSequence& job) {
+  const std::lock_guard lock(mutex_);
+  if (jobs_.empty()) {
+    return false;
+  }
+  job = std::move(jobs_.front());
+  jobs_.pop_front();
+  wanted_.store(!jobs_.empty(), std::memory_order_relaxed);
+  ++working_;
+  return true;
+}
+
+// The plan that has most in common with a sequence, if that is much of it.
+const IterationPlan* PlanSet::Impl::relative_of(const AllocationSequence& sequence,
+                                                const Plans& from) const {
+  const IterationPlan* relative = nullptr;
+  std::size_t most = 0;
+  for (const auto& plan : from.list) {
+    std::size_t common = 0;
+    const std::size_t end = std::min(plan->size(), sequence.size());
+    while (common < end && plan->sequence()[common].repeats(sequence[common])) {
+      ++common;
+    }
+    if (common > most && common < sequence.size()) {
+      most = common;
+      relative = plan.get();
+    }
+  }
+  return relative;
+}
+
+void PlanSet::Impl::work(const std::function<bool()>& cancel) noexcept {
+  AllocationSequence job;
+  while (try_take_job(job)) {
+    std::shared_ptr<const IterationPlan> made;
+    try {
+      const std::shared_ptr<const Plans> now = plans();
+      const IterationPlan* const relative = relative_of(job, *now);
+      made = IterationPlan::make(std::move(job), granule, options, relative, cancel);
+    } catch (const std::exception&) {  // without memory there is no plan
+    }
+    {
+      const std::lock_guard lock(mutex_);
+      --working_;
+      if (made != nullptr && !(cancel && cancel())) {
+        try {
+          put(std::move(made));
+        } catch (const std::bad_alloc&) {
+        }
+      }
+    }
+    done_.notify_all();
+  }
+}
+
+// With the lock held. A new plan of the same allocations takes the old one's place, since it knows
+// more of when they die.
+void PlanSet::Impl::put(std::shared_ptr<const IterationPlan> made) {
+  auto next = std::make_shared<Plans>();
+  next->version = plans_->version + 1;
+  next->list.push_back(made);
+  for (const auto& plan : plans_->list) {
+    if (!plan->repeats(made->sequence()) && next->list.size() < plans_most) {
+      next->list.push_back(plan);
+    }
+  }
+  for (const auto& plan : next->list) {
+    next->height = std::max(next->height, plan->height());
+  }
+  plans_ = std::move(next);
+  version_.store(plans_->version, std::memory_order_relaxed);
+  planned.fetch_add(1, std::memory_order_relaxed);
+  unlike_.store(0, std::memory_order_relaxed);
+  rest_.store(0, std::memory_order_relaxed);
+}
+
+void PlanSet::Impl::add(std::vector<std::shared_ptr<const IterationPlan>> loaded) {
+  const std::lock_guard lock(mutex_);
+  for (auto plan = loaded.rbegin(); plan != loaded.rend(); ++plan) {
+    put(std::move(*plan));
+  }
+}
+
+bool PlanSet::Impl::wait(std::chrono::milliseconds patience) {
+  constexpr std::chrono::milliseconds longest = std::chrono::hours(24);
+  const auto deadline = std::chrono::steady_clock::now() + std::min(patience, longest);
+  work({});
+  std::unique_lock lock(mutex_);
+  return done_.wait_until(lock, deadline, [this] { return working_ == 0 && jobs_.empty(); });
+}
+
+PlanSet::PlanSet(PlanSetOptions options, Place place)
+    : impl_(std::make_unique<Impl>(options, place)) {}
+
+PlanSet::~PlanSet() = default;
+
+bool PlanSet::has_work() const noexcept {
+  return impl_->has_work();
+}
+
+void PlanSet::work(const std::function<bool()>& cancel) noexcept {
+  impl_->work(cancel);
+}
+
+bool PlanSet::wait(std::chrono::milliseconds patience) {
+  return impl_->wait(patience);
+}
+
+PlanSetStats PlanSet::stats() const {
+  const auto read = [](const std::atomic<std::uint64_t>& figure) {
+    return figure.load(std::memory_order_relaxed);
+  };
+  return {.iterations = read(impl_->iterations),
+          .followed = read(impl_->followed),
+          .deviated = read(impl_->deviated),
+          .displaced = read(impl_->displaced),
+          .planned = read(impl_->planned),
+          .height = Bytes{impl_->plans()->height}};
+}
+
+std::vector<PlanInfo> PlanSet::plans() const {
+  std::vector<PlanInfo> infos;
+  for (const auto& plan : impl_->plans()->list) {
+    infos.push_back(plan->info());
+  }
+  return infos;
+}
+
+std::vector<AllocationSequence> PlanSet::sequences() const {
+  std::vector<AllocationSequence> sequences;
+  for (const auto& plan : impl_->plans()->list) {
+    sequences.push_back(plan->sequence());
+  }
+  return sequences;
+}
+
+const Place& PlanSet::place() const noexcept {
+  return impl_->place;
+}
+
+}  // namespace ebb::inline v0

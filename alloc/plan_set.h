@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+// The inside of a PlanSet: the plans there are, what was recorded, and what is to be planned.
+// Thread-safe. [alloc.replay]
+#pragma once
+
+#include "iteration_plan.h"
+
+#include <ebb/alloc/replay.h>
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+namespace ebb::inline v0 {
+
+namespace detail {
+
+// What replays follow: replaced as a whole, so that an iteration keeps to those it began with.
+struct Plans {
+  std::uint64_t version = 0;
+  std::vector<std::shared_ptr<const IterationPlan>> list;  // newest first
+  std::size_t height = 0;                                  // of the highest
+};
+
+}  // namespace detail
+
+class PlanSet::Impl {
+ public:
+  using Plans = detail::Plans;
+  using IterationPlan = detail::IterationPlan;
+
+  Impl(PlanSetOptions its_options, Place its_place) noexcept;
+
+  // Makes plans the current ones if they are not. No lock where they are.
+  void refresh(std::shared_ptr<const Plans>& plans) noexcept;
+
+  // Whether the next iteration is to be left alone: neither followed nor recorded, because the last
+  // ones did not repeat, or because what they recorded is being planned.
+  bool rests() noexcept;
+  void note_followed() noexcept;
+  void note_unlike() noexcept;
+
+  // Takes what an iteration recorded. Returns whether there is work now.
+  bool take(AllocationSequence recorded) noexcept;
+  // The blocks of these entries of a plan outlived an iteration that followed it. Returns whether
+  // there is work now.
+  bool learn_outliving(const IterationPlan& plan,
+                       const std::vector<std::uint32_t>& entries) noexcept;
+
+  bool has_work() const noexcept { return wanted_.load(std::memory_order_relaxed); }
+  void work(const std::function<bool()>& cancel) noexcept;
+  bool wait(std::chrono::milliseconds patience);
+  void add(std::vector<std::shared_ptr<const IterationPlan>> loaded);
+
+  std::shared_ptr<const Plans> plans() const;
+
+  const PlanSetOptions options;
+  const Place place;
+  const std::uint64_t serial;  // no other set's, ever
+  // What offsets are multiples of: of the heaps that its replays follow it in.
+  static constexpr std::size_t granule = default_align_cpu.value();
+
+  // Relaxed: figures.
+  std::atomic<std::uint64_t> iterations{0};
+  std::atomic<std::uint64_t> followed{0};
+  std::atomic<std::uint64_t> deviated{0};
+  std::atomic<std::uint64_t> displaced{0};
+  std::atomic<std::uint64_t> planned{0};
+
+ private:
+  static constexpr std::size_t plans_most = 8;
+  static constexpr std::size_t seen_most = 4;
+
+  bool want(AllocationSequence sequence);
+  const IterationPlan* relative_of(const AllocationSequence& sequence, const Plans& from) const;
+  void put(std::shared_ptr<const IterationPlan> made);
+  bool try_take_job(AllocationSequence& job);
+
+  // Relaxed: a replay that sees it late takes the old plans once more.
+  std::atomic<std::uint64_t> version_{0};
+  // Whether there is a job that nobody has taken. Written under the lock; relaxed: a hint.
+  std::atomic<bool> wanted_{false};
+  // Relaxed, and not exact where threads iterate side by side: they only decide how often to try.
+  std::atomic<std::uint32_t> unlike_{0};     // iterations running that followed no plan
+  std::atomic<std::uint32_t> rest_{0};       // iterations still to be left alone
+  std::atomic<std::uint32_t> rest_next_{4};  // for how long the next time
+
+  mutable std::mutex mutex_;  // guards what follows
+  std::condition_variable done_;
+  std::shared_ptr<const Plans> plans_ = std::make_shared<Plans>();
+  std::deque<AllocationSequence> seen_;  // once, newest first
+  std::deque<AllocationSequence> jobs_;
+  unsigned working_ = 0;
+};
+
+}  // namespace ebb::inline v0

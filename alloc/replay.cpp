@@ -1,0 +1,373 @@
+// SPDX-License-Identifier: Apache-2.0
+// How a replay begins, finds its plan and its range, and ends. [alloc.replay]
+#include "pool_core.h"
+#include "replay_impl.h"
+
+#include <ebb/alloc/check.h>
+
+#include <algorithm>
+#include <bit>
+#include <new>
+#include <utility>
+
+namespace ebb::inline v0 {
+
+using detail::HeapRecord;
+using detail::IterationPlan;
+using detail::PlannedSlot;
+using detail::RecordKind;
+
+namespace {
+
+const PlannedSlot no_slot;  // fits nothing
+
+// A range that something foreign lives in moves no sooner than after so many iterations: what comes
+// and goes there would have each of them touch new pages.
+constexpr std::uint32_t iterations_between_moves = 8;
+
+}  // namespace
+
+Replay::Impl::Impl() noexcept : at_(&no_slot) {}
+
+void Replay::Impl::begin(PlanSet::Impl& its_set) noexcept {
+  end();
+  set_ = &its_set;
+  if (plans_of_ != its_set.serial) {
+    plans_of_ = its_set.serial;
+    plans_.reset();
+    last_ = nullptr;
+  }
+  mode_ = Mode::waiting;
+}
+
+bool Replay::Impl::is_recursive() const noexcept {
+  for (const Impl* it = outer_; it != nullptr; it = it->outer_) {
+    if (it->set_ == set_) {
+      return true;
+    }
+  }
+  return false;
+}
+
+void Replay::Impl::attach(Heap& asked) noexcept {
+  Heap::Impl& heap = *asked.impl_;
+  mode_ = Mode::apart;
+  outer_ = heap.replay;
+  if (heap.bypass || heap.space.granule() != PlanSet::Impl::granule || is_recursive()) {
+    return;
+  }
+  set_->iterations.fetch_add(1, std::memory_order_relaxed);
+  if (set_->rests()) {
+    return;
+  }
+  heap_ = &heap;
+  deviated_ = false;
+  next_ = 0;
+  strict_ = 0;
+  settled_end_ = 0;
+  misses_ = 0;
+  displaced_ = 0;
+  passed_.clear();
+  choose_plan();
+  mode_ = plan_ != nullptr && make_table() ? Mode::loose : Mode::unplanned;
+  if (mode_ == Mode::loose) {
+    if (open_range()) {
+      mode_ = Mode::solid;
+      own_heap_ = &asked;
+    } else if (base_ == nullptr) {
+      mode_ = Mode::unplanned;
+    }
+  }
+  heap.replay = this;
+  if (mode_ != Mode::solid) {
+    recording_.begin();
+  }
+}
+
+void Replay::Impl::choose_plan() noexcept {
+  set_->refresh(plans_);
+  const auto& list = plans_->list;
+  const auto is_last = [this](const auto& plan) { return plan.get() == last_; };
+  if (std::none_of(list.begin(), list.end(), is_last)) {
+    last_ = list.empty() ? nullptr : list.front().get();
+  }
+  plan_ = last_;
+}
+
+bool Replay::Impl::make_table() noexcept {
+  std::size_t most = 0;
+  for (const auto& plan : plans_->list) {
+    most = std::max(most, plan->size());
+  }
+  try {
+    if (slots_.size() <= most) {
+      slots_.resize(most + 1);
+      living_.reserve(most);
+      passed_.reserve(passed_most);
+    }
+  } catch (const std::bad_alloc&) {
+    return false;
+  }
+  table_.live = slots_.data();
+  return true;
+}
+
+bool Replay::Impl::open_range() noexcept {
+  const std::size_t size = std::max(plans_->height, PlanSet::Impl::granule);
+  if (outer_ != nullptr) {
+    range_ = outer_->open_inner(set_->place, size);
+    base_ = range_ == nullptr ? nullptr : range_->begin();
+    return range_ != nullptr;
+  }
+  const bool may_move =
+      heap_->plan_range.begin == nullptr || ++iterations_since_move_ >= iterations_between_moves;
+  const std::byte* const before = heap_->plan_range.begin;
+  const bool opened = heap_->open_plan_range(size, may_move);
+  range_ = heap_->plan_range.record;
+  base_ = heap_->plan_range.begin;
+  if (base_ != before) {
+    iterations_since_move_ = 0;
+  }
+  return opened;
+}
+
+// Of a solid range that nobody lives in.
+void Replay::Impl::close_range() noexcept {
+  HeapRecord& range = *std::exchange(range_, nullptr);
+  if (outer_ == nullptr) {
+    return heap_->leave_plan_range();
+  }
+  if (range.is_marked()) {
+    heap_->note_death(range);
+  }
+  if (range.kind() == RecordKind::plan) {
+    return heap_->space.give(range);
+  }
+  range.table->remove(range);
+  range.set_kind(RecordKind::spare);
+  heap_->space.records().give(&range);
+  heap_->space.records().unhold();
+}
+
+bool Replay::Impl::end() noexcept {
+  bool work = false;
+  if (heap_ != nullptr) {
+    catch_up();
+    heap_->drain();
+    std::vector<std::uint32_t> outliving;
+    if (mode_ == Mode::solid && table_.count != 0 && !deviated_) {
+      outliving = find_outliving();
+    }
+    const IterationPlan* const followed = mode_ == Mode::unplanned ? nullptr : plan_;
+    if (!outliving.empty()) {
+      work = set_->learn_outliving(*plan_, outliving);
+    }
+    const bool unlike = note_outcome();
+    AllocationSequence recorded = recording_.is_on() ? recording_.end() : AllocationSequence{};
+    leave();
+    if (!recorded.empty()) {
+      work = set_->take(std::move(recorded)) || work;
+    }
+    if (unlike && !work) {
+      set_->note_unlike();
+    }
+    last_ = followed != nullptr ? followed : last_;
+  }
+  mode_ = Mode::closed;
+  return work;
+}
+
+// Tells the set's figures. Returns whether the iteration was not at all as planned.
+bool Replay::Impl::note_outcome() noexcept {
+  set_->displaced.fetch_add(displaced_, std::memory_order_relaxed);
+  if (deviated_) {
+    set_->deviated.fetch_add(1, std::memory_order_relaxed);
+  }
+  if (mode_ == Mode::unplanned || displaced_ * 4 > next_) {
+    return true;
+  }
+  if (!deviated_ && displaced_ == 0) {
+    set_->note_followed();
+  }
+  return false;
+}
+
+// An iteration of which much lives on has ended by an accident; nothing is learned from that.
+std::vector<std::uint32_t> Replay::Impl::find_outliving() const noexcept {
+  std::vector<std::uint32_t> found;
+  if (table_.count > 1 + plan_->size() / 8) {
+    return found;
+  }
+  try {
+    for (std::uint32_t slot = 0; slot < next_; ++slot) {
+      if (slots_[slot] != nullptr && slots_[slot] != blocked() &&
+          plan_->sequence()[slot].kind == AllocationKind::block) {
+        found.push_back(slot);
+      }
+    }
+  } catch (const std::bad_alloc&) {
+    found.clear();
+  }
+  return found;
+}
+
+void Replay::Impl::leave() noexcept {
+  if (heap_ == nullptr) {
+    return;
+  }
+  catch_up();
+  recording_.give_up();
+  if (mode_ == Mode::solid) {
+    if (table_.count == 0) {
+      unblock_all();
+      close_range();
+    } else {
+      loosen();
+    }
+  }
+  // This is the innermost one, unless iterations were closed out of order.
+  Impl** link = &heap_->replay;
+  while (*link != this) {
+    link = &(*link)->outer_;
+  }
+  *link = outer_;
+  mode_ = Mode::apart;
+  heap_ = nullptr;
+  own_heap_ = nullptr;
+  outer_ = nullptr;
+  plan_ = nullptr;
+  at_ = &no_slot;
+}
+
+// What lives in the range stays where it is, as the heap's own.
+void Replay::Impl::loosen() noexcept {
+  if (outer_ != nullptr && range_->kind() == RecordKind::planned) {
+    outer_->come_loose();
+  }
+  unblock_all();
+  living_.clear();
+  for (const std::uint32_t slot : plan_->by_offset()) {
+    HeapRecord* const record = std::exchange(slots_[slot], nullptr);
+    if (record != nullptr) {
+      const bool is_range = plan_->sequence()[slot].kind == AllocationKind::iteration;
+      record->size = heap_->space.size_for(record->bytes.count());
+      const std::optional<std::size_t> mark =
+          record->is_marked() ? std::optional(record->mark()) : std::nullopt;
+      record->set_kind(is_range ? RecordKind::plan : RecordKind::block);
+      if (mark) {
+        record->set_mark(*mark);
+      }
+      living_.push_back(record);
+    }
+  }
+  table_.count = 0;
+  heap_->dissolve(*std::exchange(range_, nullptr), living_);
+  if (outer_ == nullptr) {
+    heap_->plan_range.record = nullptr;
+    heap_->plan_range.in_use = false;
+  }
+  mode_ = Mode::loose;
+  own_heap_ = nullptr;
+  at_ = &no_slot;
+}
+
+void Replay::Impl::unblock_all() noexcept {
+  if (has_blocked_) {
+    std::replace(slots_.begin(), slots_.end(), blocked(), static_cast<HeapRecord*>(nullptr));
+    has_blocked_ = false;
+  }
+}
+
+void Replay::Impl::catch_up() noexcept {
+  if (at_ != &no_slot) {
+    next_ = static_cast<std::size_t>(at_ - plan_->slots());
+    settled_end_ = std::max(settled_end_, next_);
+    at_ = &no_slot;
+  }
+}
+
+void Replay::Impl::go_on_quickly() noexcept {
+  if (mode_ == Mode::solid && !recording_.is_on()) {
+    at_ = plan_->slots() + next_;
+  }
+}
+
+void Replay::Impl::join() noexcept {
+  if (heap_ != nullptr) {
+    heap_->drain();
+    recording_.join();
+  }
+}
+
+BlockRecord* Replay::Impl::take_slowly(Heap& asked, Bytes bytes, Align align, Stream stream,
+                                       const Place& where) noexcept {
+  if (mode_ == Mode::waiting) {
+    attach(asked);
+  }
+  if (heap_ == nullptr || &heap_->heap != &asked) {
+    return asked.take_block(bytes, align, stream);
+  }
+  if (bytes.count() > HeapRecord::bytes_max) {
+    return nullptr;
+  }
+  catch_up();
+  const Request request{
+      .entry = {.bytes = bytes,
+                .place = where,
+                .align_log2 = static_cast<std::uint8_t>(std::countr_zero(align.value()))},
+      .align = align,
+      .stream = stream,
+      .size = heap_->space.size_for(bytes.count())};
+  HeapRecord* const record = follow(request);
+  if (record != nullptr) {
+    recording_.add(record, request.entry);
+  }
+  go_on_quickly();
+  return record;
+}
+
+HeapRecord* Replay::Impl::open_inner(const Place& where, std::size_t bytes) noexcept {
+  catch_up();
+  const Request request{
+      .entry = {.bytes = Bytes{bytes}, .place = where, .kind = AllocationKind::iteration},
+      .align = Align{PlanSet::Impl::granule},
+      .stream = {},
+      .size = bytes};
+  HeapRecord* const range = follow(request);
+  if (range != nullptr) {
+    range->bytes = Bytes{bytes};
+    range->top = nullptr;
+    recording_.add(range, request.entry);
+  }
+  go_on_quickly();
+  return range;
+}
+
+Replay::Replay() : impl_(std::make_unique<Impl>()) {}
+
+Replay::~Replay() {
+  end();
+}
+
+void Replay::begin(PlanSet& set) noexcept {
+  impl_->begin(set.impl());
+}
+
+BlockRecord* Replay::take(Heap& heap, Bytes bytes, Align align, Stream stream,
+                          const Place& place) noexcept {
+  EBB_ASSERT(heap.is_mine());
+  if (impl_->is_expected(heap, bytes, align, place)) [[likely]] {
+    return impl_->take_expected(bytes, align, stream);
+  }
+  return impl_->take_slowly(heap, bytes, align, stream, place);
+}
+
+void Replay::join() noexcept {
+  impl_->join();
+}
+
+bool Replay::end() noexcept {
+  return impl_->end();
+}
+
+}  // namespace ebb::inline v0

@@ -1,0 +1,272 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which entry of its plan an allocation is, and where its block goes. [alloc.replay]
+#include "replay_impl.h"
+
+#include <algorithm>
+
+namespace ebb::inline v0 {
+
+using detail::HeapRecord;
+using detail::IterationPlan;
+using detail::PlannedSlot;
+using detail::RecordKind;
+
+namespace {
+
+// How far ahead an allocation is looked for when the one that is expected does not come.
+constexpr std::size_t window = 32;
+// Running allocations that fit nothing, after which the plan is left.
+constexpr std::uint32_t misses_most = 32;
+
+}  // namespace
+
+HeapRecord* Replay::Impl::follow(const Request& request) noexcept {
+  if (mode_ == Mode::unplanned) {
+    return take_anywhere(request);
+  }
+  if (!deviated_) {
+    strict_ = next_;
+  }
+  const std::optional<std::uint32_t> slot = match(request);
+  if (slot && plan_->slots()[*slot].offset == PlannedSlot::nowhere) {
+    return take_anywhere(request);
+  }
+  HeapRecord* const record = slot && mode_ != Mode::unplanned ? place(*slot, request) : nullptr;
+  return record != nullptr ? record : displace(slot, request);
+}
+
+std::optional<std::uint32_t> Replay::Impl::match(const Request& request) noexcept {
+  if ((next_ < plan_->size() && plan_->fits(next_, request.entry)) ||
+      (!deviated_ && take_over(request))) {
+    misses_ = 0;
+    return static_cast<std::uint32_t>(next_++);
+  }
+  deviate();
+  std::optional<std::uint32_t> slot = match_passed(request);
+  if (!slot) {
+    slot = match_ahead(request);
+  }
+  if (!slot) {
+    slot = match_resized(request);
+  }
+  misses_ = slot ? 0 : misses_ + 1;
+  if (misses_ == misses_most) {
+    if (mode_ == Mode::solid) {
+      loosen();
+    }
+    mode_ = Mode::unplanned;
+  }
+  return slot;
+}
+
+std::optional<std::uint32_t> Replay::Impl::match_passed(const Request& request) noexcept {
+  const auto found = std::find_if(passed_.begin(), passed_.end(), [&](std::uint32_t slot) {
+    return plan_->fits(slot, request.entry);
+  });
+  if (found == passed_.end()) {
+    return std::nullopt;
+  }
+  const std::uint32_t slot = *found;
+  passed_.erase(found);
+  return slot;
+}
+
+std::optional<std::uint32_t> Replay::Impl::match_ahead(const Request& request) noexcept {
+  const std::size_t end = std::min(plan_->size(), next_ + window);
+  for (std::size_t i = next_; i < end; ++i) {
+    if (plan_->fits(i, request.entry)) {
+      while (next_ < i) {
+        pass_over(static_cast<std::uint32_t>(next_++));
+      }
+      return static_cast<std::uint32_t>(next_++);
+    }
+  }
+  return std::nullopt;
+}
+
+// The same place asks for another size. Where that is much less, something small was put in
+// between, as far as can be told, and what is expected still comes.
+std::optional<std::uint32_t> Replay::Impl::match_resized(const Request& request) noexcept {
+  if (next_ >= plan_->size() || !plan_->sequence()[next_].place.is_same_as(request.entry.place) ||
+      request.is_range()) {
+    return std::nullopt;
+  }
+  const auto slot = static_cast<std::uint32_t>(next_++);
+  const std::uint64_t offset = plan_->slots()[slot].offset;
+  const std::uint64_t room = offset == PlannedSlot::nowhere ? 0 : plan_->end_of(slot) - offset;
+  if (request.size <= room && request.size >= room / 2) {
+    return slot;
+  }
+  pass_over(slot);
+  return std::nullopt;
+}
+
+// Another plan that has begun alike, and expects what comes. The blocks that live have the same
+// addresses in both, or the range comes loose.
+bool Replay::Impl::take_over(const Request& request) noexcept {
+  const IterationPlan* other = nullptr;
+  bool fits_range = false;
+  for (const auto& plan : plans_->list) {
+    if (plan.get() != plan_ && next_ < plan->size() && plan->begins_as(*plan_, next_) &&
+        plan->fits(next_, request.entry)) {
+      fits_range = table_.count == 0 || has_offsets_of(*plan);
+      other = plan.get();
+      if (fits_range) {
+        break;
+      }
+    }
+  }
+  if (other == nullptr) {
+    return false;
+  }
+  if (mode_ == Mode::solid && !fits_range) {
+    come_loose();
+  } else if (mode_ == Mode::solid) {
+    unblock_all();
+    // Nobody has looked whether what is dead might have had its place in the other plan.
+    if (table_.count != 0) {
+      std::replace(slots_.begin(), slots_.begin() + static_cast<std::ptrdiff_t>(next_),
+                   static_cast<HeapRecord*>(nullptr), blocked());
+      has_blocked_ = true;
+    }
+  }
+  plan_ = other;
+  return true;
+}
+
+bool Replay::Impl::has_offsets_of(const IterationPlan& other) const noexcept {
+  for (std::size_t i = 0; i < next_; ++i) {
+    if (slots_[i] != nullptr && plan_->slots()[i].offset != other.slots()[i].offset) {
+      return false;
+    }
+  }
+  return true;
+}
+
+bool Replay::Impl::is_gone(std::uint32_t slot) noexcept {
+  if (slots_[slot] == blocked() && is_clear(slot)) {
+    slots_[slot] = nullptr;
+    settle(slot);
+  }
+  return slots_[slot] == nullptr;
+}
+
+bool Replay::Impl::is_clear(std::uint32_t number) noexcept {
+  const PlannedSlot& slot = plan_->slots()[number];
+  const auto gone = [this](std::uint32_t before) { return is_gone(before); };
+  const auto more = plan_->more_predecessors(slot);
+  return std::all_of(slot.predecessors.begin(), slot.predecessors.end(), gone) &&
+         std::all_of(more.begin(), more.end(), gone);
+}
+
+void Replay::Impl::pass_over(std::uint32_t slot) noexcept {
+  if (passed_.size() == passed_most) {
+    passed_.erase(passed_.begin());
+  }
+  passed_.push_back(slot);
+  block(slot);
+}
+
+void Replay::Impl::block(std::uint32_t slot) noexcept {
+  if (mode_ != Mode::solid || plan_->slots()[slot].offset == PlannedSlot::nowhere ||
+      slots_[slot] != nullptr) {
+    return;
+  }
+  if (is_clear(slot)) {
+    return settle(slot);
+  }
+  slots_[slot] = blocked();
+  has_blocked_ = true;
+}
+
+// The planned address, if nobody lives there.
+HeapRecord* Replay::Impl::place(std::uint32_t slot, const Request& request) noexcept {
+  const std::uint64_t offset = plan_->slots()[slot].offset;
+  if (request.align.value() > PlanSet::Impl::granule || offset == PlannedSlot::nowhere) {
+    return nullptr;
+  }
+  if (mode_ == Mode::loose) {
+    if (heap_->has_foreign_blocks()) {
+      heap_->drain();
+    }
+    return request.is_range() ? heap_->take_plan_range_at(base_ + offset, request.size)
+                              : heap_->take_at(base_ + offset, request.entry.bytes, request.stream);
+  }
+  const bool in_order = slot + std::size_t{1} >= settled_end_;
+  if (in_order && !is_clear(slot) && heap_->has_foreign_blocks()) {
+    heap_->drain();
+  }
+  if (!in_order || !is_clear(slot) || !heap_->space.records().ensure(2)) {
+    block(slot);
+    return nullptr;
+  }
+  slots_[slot] = nullptr;  // may have been blocked
+  settle(slot);
+  return request.is_range() ? fill_slot(slot, offset)
+                            : put(slot, offset, request.entry.bytes, request.align, request.stream);
+}
+
+// Somewhere else: in a hole, be it the plan's own, before the heap grows.
+HeapRecord* Replay::Impl::displace(std::optional<std::uint32_t> slot,
+                                   const Request& request) noexcept {
+  ++displaced_;
+  deviate();
+  if (!request.is_range()) {
+    if (HeapRecord* const record =
+            heap_->take_in_holes(request.entry.bytes, request.align, request.stream)) {
+      return record;
+    }
+  }
+  if (mode_ == Mode::solid) {
+    come_loose();
+    HeapRecord* record = slot ? place(*slot, request) : nullptr;
+    if (record == nullptr && !request.is_range()) {
+      record = heap_->take_in_holes(request.entry.bytes, request.align, request.stream);
+    }
+    if (record != nullptr) {
+      return record;
+    }
+  }
+  return take_anywhere(request);
+}
+
+HeapRecord* Replay::Impl::take_anywhere(const Request& request) noexcept {
+  if (request.is_range()) {
+    return heap_->take_plan_range(request.size);
+  }
+  return static_cast<HeapRecord*>(
+      heap_->heap.take_block(request.entry.bytes, request.align, request.stream));
+}
+
+void Replay::Impl::deviate() noexcept {
+  record_so_far();
+  deviated_ = true;
+}
+
+void Replay::Impl::come_loose() noexcept {
+  catch_up();
+  if (!deviated_) {
+    strict_ = next_;
+  }
+  record_so_far();
+  loosen();
+}
+
+// What came before anything unexpected did is what the plan says, but for deaths that are yet to
+// come.
+void Replay::Impl::record_so_far() noexcept {
+  if (deviated_ || recording_.is_on()) {
+    return;
+  }
+  recording_.begin();
+  for (std::size_t i = 0; i < strict_; ++i) {
+    SequenceEntry entry = plan_->sequence()[i];
+    HeapRecord* const record = slots_[i] == blocked() ? nullptr : slots_[i];
+    if (entry.kind != AllocationKind::outliving) {
+      entry.dies = std::min(entry.dies, static_cast<std::uint32_t>(strict_));
+    }
+    recording_.add(record, entry);
+  }
+}
+
+}  // namespace ebb::inline v0

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+// Programs that allocate and free in iterations, with deviations, and follow plans while they do.
+// Every block is filled, and checked when it goes. Not shared between threads.
+#pragma once
+
+#include "heap_fixture.h"
+
+#include <ebb/alloc/replay.h>
+
+#include <cstdint>
+#include <map>
+#include <random>
+#include <vector>
+
+namespace ebb::test {
+
+// One step of an iteration: an allocation, or the free of an earlier one of the same iteration.
+struct ProgramStep {
+  std::size_t bytes = 0;   // 0: a free
+  std::size_t number = 0;  // of the allocation, from 0
+};
+
+// An iteration as it should go.
+using Program = std::vector<ProgramStep>;
+
+// Returns a program of count allocations, of which about alive live at any time, all of them freed
+// by its end.
+inline Program random_program(std::mt19937_64& random, std::size_t count, std::size_t alive,
+                              std::size_t largest = std::size_t{1} << 18) {
+  Program program;
+  std::vector<std::size_t> living;
+  const auto drop_one = [&] {
+    const std::size_t at = random() % living.size();
+    program.push_back({0, living[at]});
+    living.erase(living.begin() + static_cast<std::ptrdiff_t>(at));
+  };
+  for (std::size_t number = 0; number < count; ++number) {
+    const std::size_t doublings = 1 + random() % 12;
+    program.push_back({1 + random() % (largest >> doublings), number});
+    living.push_back(number);
+    while (living.size() > alive || (living.size() > 1 && random() % 3 == 0)) {
+      drop_one();
+    }
+  }
+  while (!living.empty()) {
+    drop_one();
+  }
+  return program;
+}
+
+// Returns the program with a share of its allocations changed: left out, put in, of another size,
+// freed late.
+inline Program deviate(std::mt19937_64& random, const Program& program, double share) {
+  std::uniform_real_distribution<double> chance(0, 1);
+  Program changed;
+  std::vector<bool> left_out;
+  std::vector<std::pair<std::size_t, std::size_t>> late;  // steps to go, number
+  std::size_t extra = program.size();                     // numbers of what is put in
+  const auto pass_time = [&] {
+    for (auto& entry : late) {
+      if (entry.first-- == 1) {
+        changed.push_back({0, entry.second});
+      }
+    }
+    std::erase_if(late, [](const auto& entry) { return entry.first == 0; });
+  };
+  for (const ProgramStep& step : program) {
+    pass_time();
+    const bool deviates = chance(random) < share;
+    if (step.bytes == 0) {
+      if (left_out[step.number]) {
+        continue;
+      }
+      if (deviates) {
+        late.emplace_back(1 + random() % 40, step.number);
+      } else {
+        changed.push_back(step);
+      }
+      continue;
+    }
+    left_out.resize(step.number + 1);
+    const auto kind = random() % 3;
+    if (deviates && kind == 0) {
+      left_out[step.number] = true;
+      continue;
+    }
+    if (deviates && kind == 1) {
+      const std::size_t number = extra++;
+      changed.push_back({1 + random() % 100'000, number});
+      late.emplace_back(1 + random() % 40, number);
+    }
+    ProgramStep made = step;
+    if (deviates && kind == 2) {
+      made.bytes = std::max<std::size_t>(1, made.bytes / 2 + random() % (made.bytes * 3 / 2 + 1));
+    }
+    changed.push_back(made);
+  }
+  for (const auto& entry : late) {
+    changed.push_back({0, entry.second});
+  }
+  return changed;
+}
+
+// Runs iterations of programs on one heap, with plans.
+class ReplayedHeap {
+ public:
+  explicit ReplayedHeap(PoolOptions options = {}) : own(std::move(options)) {}
+
+  // Runs one iteration; what it leaves alive is freed after its end.
+  void run(const Program& program, const Place& place = {"program", 1}) {
+    run(program, place, [](std::size_t, const Block&) {});
+  }
+  // visit is called with each block's number.
+  template <class Visit>
+  void run(const Program& program, const Place& place, Visit visit) {
+    std::map<std::size_t, Block> blocks;
+    replay.begin(plans);
+    for (const ProgramStep& step : program) {
+      if (step.bytes == 0) {
+        free(blocks, step.number);
+        continue;
+      }
+      BlockRecord* const record =
+          replay.take(own.heap, Bytes{step.bytes}, default_align_cpu, Stream{}, place);
+      REQUIRE(record != nullptr);
+      const Block block = record->block(record->data);
+      fill(block, step.number);
+      visit(step.number, block);
+      blocks[step.number] = block;
+    }
+    replay.end();
+    while (!blocks.empty()) {
+      free(blocks, blocks.begin()->first);
+    }
+  }
+  // Runs the program until it is planned.
+  void learn(const Program& program) {
+    const std::uint64_t before = plans.stats().planned;
+    for (int i = 0; i < 4 && plans.stats().planned == before; ++i) {
+      run(program);
+      plans.work();
+    }
+    REQUIRE(plans.stats().planned > before);
+  }
+
+  OwnHeap own;
+  PlanSet plans;
+  Replay replay;
+
+ private:
+  void free(std::map<std::size_t, Block>& blocks, std::size_t number) {
+    const auto found = blocks.find(number);
+    REQUIRE(found != blocks.end());
+    CHECK(holds(found->second, number));
+    own.heap.deallocate(found->second);
+    blocks.erase(found);
+  }
+};
+
+}  // namespace ebb::test
