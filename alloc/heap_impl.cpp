@@ -303,7 +303,10 @@ void Heap::give_block_of(Cell& cell) noexcept {
   if (!impl_->is_mine() && !impl_->bypass) [[unlikely]] {
     return impl_->give_foreign_block(cell);
   }
-  give_block(*std::exchange(cell.block, nullptr));
+  auto& record = static_cast<HeapRecord&>(*std::exchange(cell.block, nullptr));
+  EBB_ASSERT(record.top != nullptr);  // else freed twice
+  record.top = nullptr;
+  impl_->give_now(record);
 }
 
 }  // namespace ebb::inline v0

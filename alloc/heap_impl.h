@@ -7,8 +7,8 @@
 #include "heap_counters.h"
 #include "meta_chunks.h"
 #include "plan_range.h"
-#include "shadow_map.h"
 #include "poison.h"
+#include "shadow_map.h"
 #include "slab.h"
 #include "space.h"
 

@@ -33,6 +33,15 @@ void merge(AllocationSequence& into, const AllocationSequence& other) {
   }
 }
 
+// Whether each block of an iteration died no later than the other says.
+bool lives_no_longer(const AllocationSequence& sequence, const AllocationSequence& other) {
+  const auto no_longer = [](const SequenceEntry& a, const SequenceEntry& b) {
+    return b.kind == AllocationKind::outliving ||
+           (a.kind != AllocationKind::outliving && a.dies <= b.dies);
+  };
+  return std::equal(sequence.begin(), sequence.end(), other.begin(), no_longer);
+}
+
 // What is planned anew keeps what was known of its deaths before, lest two ways in which they come
 // take turns with each other.
 void prolong(AllocationSequence& sequence, const AllocationSequence& before) {
@@ -92,6 +101,9 @@ void PlanSet::Impl::note_unlike() noexcept {
 bool PlanSet::Impl::take(AllocationSequence recorded) noexcept {
   const std::lock_guard lock(mutex_);
   try {
+    if (is_known(recorded)) {
+      return false;
+    }
     const auto twin = std::find_if(seen_.begin(), seen_.end(),
                                    [&](const AllocationSequence& s) { return same(s, recorded); });
     if (twin == seen_.end()) {
@@ -107,6 +119,17 @@ bool PlanSet::Impl::take(AllocationSequence recorded) noexcept {
   } catch (const std::bad_alloc&) {
     return false;  // not recorded
   }
+}
+
+// Of an iteration that began before its plan was there.
+bool PlanSet::Impl::is_known(const AllocationSequence& recorded) const {
+  const auto is_same = [&](const AllocationSequence& other) { return same(other, recorded); };
+  const auto holds = [&](const auto& plan) {
+    return plan->repeats(recorded) && lives_no_longer(recorded, plan->sequence());
+  };
+  return std::any_of(jobs_.begin(), jobs_.end(), is_same) ||
+         std::any_of(working_.begin(), working_.end(), is_same) ||
+         std::any_of(plans_->list.begin(), plans_->list.end(), holds);
 }
 
 bool PlanSet::Impl::learn_outliving(const IterationPlan& plan,
@@ -140,16 +163,30 @@ bool PlanSet::Impl::want(AllocationSequence sequence) {
   return true;
 }
 
-bool PlanSet::Impl::try_take_job(AllocationSequence& job) {
+const AllocationSequence* PlanSet::Impl::take_job() {
   const std::lock_guard lock(mutex_);
   if (jobs_.empty()) {
-    return false;
+    return nullptr;
   }
-  job = std::move(jobs_.front());
+  working_.push_back(std::move(jobs_.front()));
   jobs_.pop_front();
   wanted_.store(!jobs_.empty(), std::memory_order_relaxed);
-  ++working_;
-  return true;
+  return &working_.back();
+}
+
+void PlanSet::Impl::end_job(const AllocationSequence& job,
+                            std::shared_ptr<const IterationPlan> made) noexcept {
+  {
+    const std::lock_guard lock(mutex_);
+    working_.remove_if([&job](const AllocationSequence& other) { return &other == &job; });
+    try {
+      if (made != nullptr) {
+        put(std::move(made));
+      }
+    } catch (const std::bad_alloc&) {
+    }
+  }
+  done_.notify_all();
 }
 
 // The plan that has most in common with a sequence, if that is much of it.
@@ -172,26 +209,21 @@ const IterationPlan* PlanSet::Impl::relative_of(const AllocationSequence& sequen
 }
 
 void PlanSet::Impl::work(const std::function<bool()>& cancel) noexcept {
-  AllocationSequence job;
-  while (try_take_job(job)) {
-    std::shared_ptr<const IterationPlan> made;
-    try {
-      const std::shared_ptr<const Plans> now = plans();
-      const IterationPlan* const relative = relative_of(job, *now);
-      made = IterationPlan::make(std::move(job), granule, options, relative, cancel);
-    } catch (const std::exception&) {  // without memory there is no plan
-    }
-    {
-      const std::lock_guard lock(mutex_);
-      --working_;
-      if (made != nullptr && !(cancel && cancel())) {
-        try {
-          put(std::move(made));
-        } catch (const std::bad_alloc&) {
+  unclaim_work();  // what comes from now on needs telling, unless it is found below
+  try {
+    while (const AllocationSequence* const job = take_job()) {
+      std::shared_ptr<const IterationPlan> made;
+      try {
+        const std::shared_ptr<const Plans> now = plans();
+        made = IterationPlan::make(*job, granule, options, relative_of(*job, *now), cancel);
+        if (cancel && cancel()) {
+          made.reset();
         }
+      } catch (const std::exception&) {  // without memory there is no plan
       }
+      end_job(*job, std::move(made));
     }
-    done_.notify_all();
+  } catch (const std::bad_alloc&) {  // the jobs wait for the next one who works
   }
 }
 
@@ -228,7 +260,7 @@ bool PlanSet::Impl::wait(std::chrono::milliseconds patience) {
   const auto deadline = std::chrono::steady_clock::now() + std::min(patience, longest);
   work({});
   std::unique_lock lock(mutex_);
-  return done_.wait_until(lock, deadline, [this] { return working_ == 0 && jobs_.empty(); });
+  return done_.wait_until(lock, deadline, [this] { return working_.empty() && jobs_.empty(); });
 }
 
 PlanSet::PlanSet(PlanSetOptions options, Place place)
@@ -238,6 +270,14 @@ PlanSet::~PlanSet() = default;
 
 bool PlanSet::has_work() const noexcept {
   return impl_->has_work();
+}
+
+bool PlanSet::claim_work() noexcept {
+  return impl_->claim_work();
+}
+
+void PlanSet::unclaim_work() noexcept {
+  impl_->unclaim_work();
 }
 
 void PlanSet::work(const std::function<bool()>& cancel) noexcept {

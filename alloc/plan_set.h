@@ -11,6 +11,7 @@
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
+#include <list>
 #include <memory>
 #include <mutex>
 #include <vector>
@@ -52,6 +53,13 @@ class PlanSet::Impl {
                        const std::vector<std::uint32_t>& entries) noexcept;
 
   bool has_work() const noexcept { return wanted_.load(std::memory_order_relaxed); }
+  bool is_unclaimed() const noexcept {
+    return has_work() && !claimed_.load(std::memory_order_relaxed);
+  }
+  bool claim_work() noexcept {
+    return has_work() && !claimed_.exchange(true, std::memory_order_relaxed);
+  }
+  void unclaim_work() noexcept { claimed_.store(false, std::memory_order_relaxed); }
   void work(const std::function<bool()>& cancel) noexcept;
   bool wait(std::chrono::milliseconds patience);
   void add(std::vector<std::shared_ptr<const IterationPlan>> loaded);
@@ -72,18 +80,23 @@ class PlanSet::Impl {
   std::atomic<std::uint64_t> planned{0};
 
  private:
-  static constexpr std::size_t plans_most = 8;
+  static constexpr std::size_t plans_most = 16;
   static constexpr std::size_t seen_most = 4;
 
+  bool is_known(const AllocationSequence& recorded) const;
   bool want(AllocationSequence sequence);
   const IterationPlan* relative_of(const AllocationSequence& sequence, const Plans& from) const;
   void put(std::shared_ptr<const IterationPlan> made);
-  bool try_take_job(AllocationSequence& job);
+  // The job that the caller is to work on, or null.
+  const AllocationSequence* take_job();
+  void end_job(const AllocationSequence& job, std::shared_ptr<const IterationPlan> made) noexcept;
 
   // Relaxed: a replay that sees it late takes the old plans once more.
   std::atomic<std::uint64_t> version_{0};
   // Whether there is a job that nobody has taken. Written under the lock; relaxed: a hint.
   std::atomic<bool> wanted_{false};
+  // Whether a thread has been told of it. Relaxed: it decides on telling only.
+  std::atomic<bool> claimed_{false};
   // Relaxed, and not exact where threads iterate side by side: they only decide how often to try.
   std::atomic<std::uint32_t> unlike_{0};     // iterations running that followed no plan
   std::atomic<std::uint32_t> rest_{0};       // iterations still to be left alone
@@ -94,7 +107,8 @@ class PlanSet::Impl {
   std::shared_ptr<const Plans> plans_ = std::make_shared<Plans>();
   std::deque<AllocationSequence> seen_;  // once, newest first
   std::deque<AllocationSequence> jobs_;
-  unsigned working_ = 0;
+  // What those are of who works at this moment. A list, since each takes his own off.
+  std::list<AllocationSequence> working_;
 };
 
 }  // namespace ebb::inline v0

@@ -173,8 +173,8 @@ bool Replay::Impl::end() noexcept {
     }
     last_ = followed != nullptr ? followed : last_;
   }
-  mode_ = Mode::closed;
-  return work;
+  const bool was_open = std::exchange(mode_, Mode::closed) != Mode::closed;
+  return work || (was_open && set_->is_unclaimed());
 }
 
 // Tells the set's figures. Returns whether the iteration was not at all as planned.
@@ -301,6 +301,7 @@ void Replay::Impl::join() noexcept {
 
 BlockRecord* Replay::Impl::take_slowly(Heap& asked, Bytes bytes, Align align, Stream stream,
                                        const Place& where) noexcept {
+  EBB_ASSERT(asked.is_mine());
   if (mode_ == Mode::waiting) {
     attach(asked);
   }
@@ -355,7 +356,6 @@ void Replay::begin(PlanSet& set) noexcept {
 
 BlockRecord* Replay::take(Heap& heap, Bytes bytes, Align align, Stream stream,
                           const Place& place) noexcept {
-  EBB_ASSERT(heap.is_mine());
   if (impl_->is_expected(heap, bytes, align, place)) [[likely]] {
     return impl_->take_expected(bytes, align, stream);
   }

@@ -50,7 +50,7 @@ class Replay::Impl {
            table_.live[slot.predecessors[0]] == nullptr &&
            table_.live[slot.predecessors[1]] == nullptr && heap_->space.records().ensure(2);
   }
-  BlockRecord* take_expected(Bytes bytes, Align align, Stream stream) noexcept {
+  [[gnu::always_inline]] BlockRecord* take_expected(Bytes bytes, Align align, Stream stream) noexcept {
     const std::uint64_t offset = at_->offset;
     const auto slot = static_cast<std::uint32_t>(at_ - plan_->slots());
     ++at_;

@@ -9,9 +9,44 @@
 #include <ebb/gc/close.h>
 
 #include <algorithm>
+#include <chrono>
+#include <new>
 #include <utility>
 
 namespace ebb::inline v0 {
+namespace {
+
+// So that a deadline is in the clock's range.
+constexpr Milliseconds longest_patience = std::chrono::hours(24);
+
+}  // namespace
+
+Replay* CloseSeries::Impl::begin_replay(OwnerRecord& record, const Place& place) noexcept {
+  const std::shared_ptr<PlanSet>* const set = options.plans ? plans.find(place) : nullptr;
+  if (set == nullptr) {
+    return nullptr;
+  }
+  if (record.replay == nullptr) [[unlikely]] {
+    try {
+      record.replay = std::make_unique<Replay>();
+    } catch (const std::bad_alloc&) {
+      return nullptr;
+    }
+  }
+  record.replay->begin(**set);
+  return record.replay.get();
+}
+
+void CloseSeries::Impl::end_replay(OwnerRecord& record, const Place& place) noexcept {
+  if (record.replay == nullptr || !record.replay->end()) [[likely]] {
+    return;
+  }
+  const std::shared_ptr<PlanSet>* const set = plans.find(place);
+  if (set != nullptr && options.plan_elsewhere != nullptr && (*set)->claim_work() &&
+      !options.plan_elsewhere(options.plan_context, *set)) {
+    (*set)->unclaim_work();
+  }
+}
 
 bool CloseSeries::Impl::all_known(const std::vector<detail::Tally>& places) {
   if (!has_history.load(std::memory_order_relaxed)) {
@@ -248,6 +283,22 @@ void CloseSeries::on_collect(std::function<void()> hook) {
   EBB_REQUIRE(hook != nullptr, "Loop::on_collect", "the hook is empty");
   const std::lock_guard lock(impl_->mutex);
   impl_->hooks.push_back(std::move(hook));
+}
+
+bool CloseSeries::wait_plan(Milliseconds patience) {
+  impl_.mark().require_own_process("Loop::wait_plan");
+  const auto deadline = std::chrono::steady_clock::now() + std::min(patience, longest_patience);
+  for (const std::shared_ptr<PlanSet>& set : impl_->plans.all()) {
+    const auto left = deadline - std::chrono::steady_clock::now();
+    if (!set->wait(std::max(std::chrono::ceil<Milliseconds>(left), Milliseconds::zero()))) {
+      return false;
+    }
+  }
+  return true;
+}
+
+std::vector<std::shared_ptr<PlanSet>> CloseSeries::plans() const {
+  return impl_->plans.all();
 }
 
 std::uint64_t CloseSeries::stragglers_total() const noexcept {

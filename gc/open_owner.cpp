@@ -73,7 +73,8 @@ OpenOwner::OpenOwner(CloseSeries& series, std::uint64_t iteration, Place place)
     fallback_ = detail::fallback_owner();
   }
   detail::enter_iteration(saved_, *record_, generation_,
-                          (outer != nullptr ? slot.owner : fallback_).stream());
+                          (outer != nullptr ? slot.owner : fallback_).stream(),
+                          impl.begin_replay(*record_, place));
 }
 
 OpenOwner::~OpenOwner() {
@@ -161,6 +162,7 @@ CloseResult OpenOwner::close_steps(Reports reports) {
     }
   }
   open_ = false;
+  impl.end_replay(record, place_);
   // Storages that a foreign thread makes with a copied owner at this very moment either see the
   // end, or are seen here.
   record.end_generation();
@@ -217,6 +219,9 @@ void OpenOwner::abandon(const std::exception_ptr& why) noexcept {
   OwnerRecord& record = *record_;
   const bool mine = thread_ == detail::this_thread_number();
   open_ = false;
+  if (mine) {
+    series_.impl().end_replay(record, place_);
+  }
   record.end_generation();
   // On a foreign thread the local counts cannot be read: one scan adopts what there is, and the
   // record is not used again.

@@ -9,6 +9,7 @@
 #include "traces.h"
 
 #include <ebb/alloc/pool.h>
+#include <ebb/alloc/replay.h>
 #include <ebb/gc/domain.h>
 #include <ebb/gc/owner.h>
 #include <ebb/gc/report.h>
@@ -175,6 +176,9 @@ class alignas(64) OwnerRecord {
   // The number of the storage whose making is to be traced next.
   std::uint64_t watched = ~std::uint64_t{0};
   detail::Traces traces;
+
+  // How its iterations follow their plans; made when one is first to. Opening thread only.
+  std::unique_ptr<Replay> replay;
 
   // Of the close that is going on; kept so that a loop that always straggles makes no heap call.
   std::vector<detail::Tally> tallies;

@@ -6,6 +6,7 @@
 #include "log_limit.h"
 #include "owner_record.h"
 #include "place_index.h"
+#include "plan_sites.h"
 #include "stragglers.h"
 
 #include <ebb/gc/close.h>
@@ -59,6 +60,11 @@ class CloseSeries::Impl {
   // Logs what make_text returns, unless too much was logged lately.
   void log_limited(LogLevel level, std::string text);
 
+  // Begins the replay of an iteration opened at place; null where it is to have no plan.
+  Replay* begin_replay(OwnerRecord& record, const Place& place) noexcept;
+  // Ends it, and sees to it that what was recorded is planned.
+  void end_replay(OwnerRecord& record, const Place& place) noexcept;
+
   // A closed iteration that devices still work for. Takes the record.
   void add_unretired(OwnerRecord& record) noexcept;
   // Leaves them to their devices: the records rest.
@@ -68,6 +74,8 @@ class CloseSeries::Impl {
 
   const std::shared_ptr<Domain> domain;
   const CloseOptions options;
+
+  detail::PlanSites plans;
 
   // Relaxed: figures, and hints that save the lock in a clean close.
   std::atomic<std::uint64_t> closed{0};

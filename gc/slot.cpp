@@ -5,6 +5,7 @@
 #include "domain_impl.h"
 
 #include <new>
+#include <utility>
 
 #include <pthread.h>
 #include <sys/syscall.h>
@@ -90,12 +91,14 @@ void inherit_heap(const OwnerRecord* record) noexcept {
 void enter_owner(Slot& saved, Owner owner) noexcept {
   saved = this_slot;
   this_slot.owner = owner;
+  this_slot.replay = nullptr;
   inherit_heap(owner.record());
 }
 
-void enter_iteration(Slot& saved, OwnerRecord& record, std::uint64_t generation,
-                     Stream stream) noexcept {
+void enter_iteration(Slot& saved, OwnerRecord& record, std::uint64_t generation, Stream stream,
+                     Replay* replay) noexcept {
   saved = this_slot;
+  this_slot.replay = replay;
   this_slot.owner = Owner(record, generation, stream);
   inherit_heap(&record);
 }
@@ -126,6 +129,12 @@ void leave_owner(const Slot& saved, bool keep_heap) noexcept {
   }
 }
 
+void end_replay() noexcept {
+  if (this_slot.replay != nullptr) {
+    std::exchange(this_slot.replay, nullptr)->end();
+  }
+}
+
 void drop_stale_owner() noexcept {
   OwnerRecord* const record = this_slot.owner.record();
   if (record == nullptr || is_open(this_slot.owner)) [[likely]] {
@@ -137,6 +146,7 @@ void drop_stale_owner() noexcept {
     return;
   }
   this_slot.owner = Owner{};
+  end_replay();
   record->forget_opener();
 }
 

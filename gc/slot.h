@@ -45,9 +45,12 @@ Owner fallback_owner() noexcept;
 void enter_owner(Slot& saved, Owner owner) noexcept;
 // The same for the owner of an iteration, in parts: a copy of what was written a moment ago in
 // narrower pieces would wait for them.
-void enter_iteration(Slot& saved, OwnerRecord& record, std::uint64_t generation,
-                     Stream stream) noexcept;
+void enter_iteration(Slot& saved, OwnerRecord& record, std::uint64_t generation, Stream stream,
+                     Replay* replay) noexcept;
 void leave_owner(const Slot& saved, bool keep_heap) noexcept;
+
+// Ends the replay in the slot, if any.
+void end_replay() noexcept;
 
 // Replaces the slot's owner if its iteration has closed: by the runtime, as late, within an
 // OwnerScope; else by none. Only misuse of guards and work past a deadline lead to it.
@@ -82,6 +85,12 @@ class HeapLease {
   }
 
   Heap& heap() const noexcept { return *heap_; }
+  // A block of it: as the iteration's plan has it, where the thread is in one.
+  BlockRecord* take_block(Bytes bytes, Align align, Stream stream, const Place& place) noexcept {
+    Replay* const replay = temporary_ ? nullptr : slot().replay;
+    return replay != nullptr ? replay->take(*heap_, bytes, align, stream, place)
+                             : heap_->take_block(bytes, align, stream);
+  }
 
  private:
   void take(const OwnerRecord& record);

@@ -310,14 +310,14 @@ Storage Storage::make(const Owner& owner, Bytes bytes, Align align, const Birth&
     detail::refuse_device(owner.stream().device);
   }
   detail::Charge charge(owner, bytes, "Storage::make");
-  const detail::HeapLease lease(charge.record());
+  detail::HeapLease lease(charge.record());
   Heap& heap = lease.heap();
   auto* const cell = static_cast<detail::StorageCell*>(static_cast<void*>(heap.take_cell()));
   if (cell == nullptr) {
     detail::fail_for_memory("Storage::make", charge.record(), heap, cell_bytes);
   }
   BlockRecord* const block = detail::ask_twice(
-      charge.record(), [&] { return heap.take_block(bytes, align, owner.stream()); });
+      charge.record(), [&] { return lease.take_block(bytes, align, owner.stream(), birth.place); });
   if (block == nullptr) {
     heap.give_cell(cell);
     detail::fail_for_memory("Storage::make", charge.record(), heap, bytes);

@@ -11,6 +11,36 @@
 namespace ebb::inline v0 {
 namespace {
 
+// Plans on a thread of the loaders: they work ahead, and can wait.
+class PlanTask final : public Task {
+ public:
+  PlanTask(std::shared_ptr<PlanSet> plans, std::shared_ptr<const std::atomic<bool>> ended) noexcept
+      : plans_(std::move(plans)), ended_(std::move(ended)) {}
+
+ private:
+  void run() noexcept override {
+    const std::unique_ptr<PlanTask> self(this);
+    plans_->work([this] { return ended_->load(std::memory_order_relaxed); });
+  }
+
+  std::shared_ptr<PlanSet> plans_;
+  std::shared_ptr<const std::atomic<bool>>
+      ended_;  // relaxed: the runtime ends, plans are of no use
+};
+
+bool plan_elsewhere(void* runtime, const std::shared_ptr<PlanSet>& plans) noexcept {
+  auto& rt = *static_cast<Runtime*>(runtime);
+  const OwnerScope no_job_of_the_iteration(rt.domain()->long_lived());
+  try {
+    auto task = std::make_unique<PlanTask>(plans, rt.ending());
+    rt.load_executor(1).submit(*task);
+    task.release();  // NOLINT(bugprone-unused-return-value): run() owns it now
+    return true;
+  } catch (...) {
+    return false;
+  }
+}
+
 // The options that gc needs; help runs a waiting task of the step executor while jobs are waited
 // for, so that a runtime of one thread ends its own tasks.
 CloseOptions close_options(Runtime& rt, const LoopOptions& options) {
@@ -21,6 +51,9 @@ CloseOptions close_options(Runtime& rt, const LoopOptions& options) {
           .straggler_bytes = options.straggler_bytes,
           .in_flight = options.in_flight,
           .traces = options.traces,
+          .plans = options.plans,
+          .plan_elsewhere = plan_elsewhere,
+          .plan_context = &rt,
           .help =
               [](void* runtime) noexcept {
                 try {
@@ -78,6 +111,19 @@ Loop::~Loop() = default;
 
 void Loop::finish() {
   impl_->series.finish();
+}
+
+bool Loop::wait_plan(Milliseconds patience) {
+  return impl_->series.wait_plan(patience);
+}
+
+std::vector<LoopPlans> Loop::plans() const {
+  require_own_process("Loop::plans");
+  std::vector<LoopPlans> all;
+  for (const std::shared_ptr<PlanSet>& set : impl_->series.plans()) {
+    all.push_back({set->place(), set->stats(), set->plans()});
+  }
+  return all;
 }
 
 void Loop::on_collect(std::function<void()> hook) {
@@ -140,6 +186,12 @@ bool Iteration::every(std::uint64_t n) const {
     throw std::invalid_argument("[Iteration::every] n must not be 0");
   }
   return (index_ + 1) % n == 0;
+}
+
+// Not by the other one: so many arguments would go by memory, and wait there for each other.
+Storage Iteration::allocate(Bytes bytes, Place at) const {
+  const Owner mine = owner();
+  return Storage::make(mine, bytes, default_align(mine.stream().device), Birth{at});
 }
 
 Storage Iteration::allocate(Bytes bytes, Stream stream, Place at) const {

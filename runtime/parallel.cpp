@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Splitting a loop: the caller and up to concurrency - 1 helper tasks take ranges in turn.
 #include <ebb/alloc/error.h>
+#include <ebb/gc/outside_plan.h>
 #include <ebb/runtime/parallel.h>
 
 #include <algorithm>
@@ -172,6 +173,7 @@ void parallel_for(Executor& executor, std::int64_t count, std::int64_t grain, Ra
   const auto wanted = static_cast<unsigned>(
       std::clamp<std::int64_t>(std::min(threads, ranges) - 1, 0, max_helpers));
   if (wanted == 0) {
+    const OutsidePlan outside;
     split.work();
     split.rethrow_error();
     return;
@@ -180,8 +182,12 @@ void parallel_for(Executor& executor, std::int64_t count, std::int64_t grain, Ra
   split.set_pending(wanted);
   const unsigned submitted = submit_all(executor, helpers, wanted);
   split.drop_pending(wanted - submitted);
-  split.work();
-  split.wait(executor, submitted);
+  {
+    const OutsidePlan outside;
+    split.work();
+    split.wait(executor, submitted);
+  }
+  note_join();
   split.rethrow_error();
 }
 

@@ -68,6 +68,7 @@ class Runtime::Impl {
   Impl(Impl&&) = delete;
   Impl& operator=(Impl&&) = delete;
   ~Impl() {
+    ended->store(true, std::memory_order_relaxed);
     load_executors.clear();  // first: loader tasks may use the step executor
     step_executor.reset();
     domain->shutdown();
@@ -84,6 +85,8 @@ class Runtime::Impl {
 
   const RuntimeOptions options;
   const std::shared_ptr<Domain> domain;
+  const std::shared_ptr<std::atomic<bool>> ended = std::make_shared<std::atomic<bool>>(false);
+  const std::shared_ptr<const std::atomic<bool>> ending = ended;
   // Guards the executors while they are made. A waiting executor is used without it.
   std::mutex mutex;
   std::unique_ptr<Executor> step_executor;
@@ -128,6 +131,10 @@ Executor& Runtime::load_executor(unsigned workers) {
 
 const RuntimeOptions& Runtime::options() const noexcept {
   return impl_->options;
+}
+
+const std::shared_ptr<const std::atomic<bool>>& Runtime::ending() const noexcept {
+  return impl_->ending;
 }
 
 const std::shared_ptr<Domain>& Runtime::domain() const noexcept {

@@ -69,6 +69,25 @@ void Report::end_training() {
   end_ = std::chrono::steady_clock::now();
   progress_.reset();
   used_ = loop_.stats();
+  for (const ebb::LoopPlans& plans : loop_.plans()) {
+    if (!plans.plans.empty()) {
+      plan_ = plans;
+    }
+  }
+}
+
+void Report::print_plan() const {
+  if (!plan_) {
+    std::printf("no iteration was planned: too few have repeated\n");
+    return;
+  }
+  const ebb::PlanInfo& plan = plan_->plans.front();
+  std::printf(
+      "plan of an iteration: %zu buffers, height %s, max live %s, gap %.4f; %llu of %llu "
+      "iterations followed it\n",
+      plan.buffers, to_string(plan.height).c_str(), to_string(plan.max_live).c_str(), plan.gap(),
+      static_cast<unsigned long long>(plan_->stats.followed),
+      static_cast<unsigned long long>(plan_->stats.iterations));
 }
 
 void Report::finish(double accuracy) {
@@ -79,10 +98,25 @@ void Report::finish(double accuracy) {
               to_string(used_.live_peak).c_str(), to_string(used_.reserved).c_str(),
               static_cast<unsigned long long>(used_.stragglers),
               to_string(ebb::Bytes{peak_rss_bytes()}).c_str());
+  print_plan();
   if (!options_.json_path.empty()) {
     write_json(accuracy);
   }
 }
+
+namespace {
+
+nlohmann::ordered_json json_of(const std::optional<ebb::LoopPlans>& plans) {
+  if (!plans) {
+    return nullptr;
+  }
+  const ebb::PlanInfo& plan = plans->plans.front();
+  return {{"buffers", plan.buffers},           {"height", plan.height.count()},
+          {"max_live", plan.max_live.count()}, {"gap", plan.gap()},
+          {"followed", plans->stats.followed}, {"displaced", plans->stats.displaced}};
+}
+
+}  // namespace
 
 void Report::write_json(double accuracy) const {
   const nlohmann::ordered_json head = {{"accuracy", accuracy},
@@ -92,6 +126,7 @@ void Report::write_json(double accuracy) const {
                                        {"live_peak_bytes", used_.live_peak.count()},
                                        {"reserved_bytes", used_.reserved.count()},
                                        {"stragglers", used_.stragglers},
+                                       {"plan", json_of(plan_)},
                                        {"options",
                                         {{"data", options_.synthetic ? "synthetic" : options_.data},
                                          {"epochs", options_.epochs},

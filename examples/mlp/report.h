@@ -26,6 +26,7 @@ class Report {
 
  private:
   double seconds() const;
+  void print_plan() const;
   void end_epoch();
   void write_json(double accuracy) const;
 
@@ -38,4 +39,5 @@ class Report {
   std::chrono::steady_clock::time_point begin_;
   std::chrono::steady_clock::time_point end_;
   ebb::LoopStats used_;
+  std::optional<ebb::LoopPlans> plan_;
 };

@@ -7,6 +7,7 @@
 #include "harness.h"
 #include "holes.h"
 #include "owned_bytes.h"
+#include "planned.h"
 #include "replay.h"
 #include "rivals.h"
 
@@ -35,6 +36,15 @@ Figures measure_storage(const Effort& effort) {
         [&](int) { ebb::bench::keep_alive(ebb::bench::address_of(maker.make(bytes))); });
     figures["foreign/" + size_name(bytes)] =
         ebb::bench::foreign_ns(maker, bytes, effort.calls(100'000));
+  }
+  return figures;
+}
+
+// The same storages as those of ebb's side, by a plan.
+Figures measure_planned(const Effort& effort) {
+  Figures figures;
+  for (const std::size_t bytes : owned_sizes) {
+    figures["planned/" + size_name(bytes)] = ebb::bench::planned_ns(bytes, effort.calls(200'000));
   }
   return figures;
 }
@@ -91,6 +101,9 @@ std::vector<std::string> add_replays(Benchmark& benchmark) {
     }
     const Measure theirs = replaying(trace, path, ebb::bench::replay_malloc);
     add_part(benchmark, part, replaying(trace, path, ebb::bench::replay_heap), theirs);
+    benchmark.sides.push_back({.name = "ebb planned",
+                               .measure = replaying(trace, path, ebb::bench::replay_planned),
+                               .part = part});
     benchmark.sides.push_back(ebb::bench::default_glibc(part, theirs));
     found.push_back(trace);
   }
@@ -105,6 +118,7 @@ int main(int argc, char** argv) {
   add_part(benchmark, "storage", measure_storage<Storages>, measure_storage<SharedBytes>);
   add_part(benchmark, "handoff", measure_handoffs<Storages, HeapBlocks>,
            measure_handoffs<SharedBytes, MallocBlocks>);
+  benchmark.sides.push_back({.name = "ebb", .measure = measure_planned, .part = "planned"});
   benchmark.sides.push_back({.name = "ebb", .measure = measure_holes, .part = "holes"});
   const std::vector<std::string> traces = add_replays(benchmark);
   benchmark.report = [&](nlohmann::json& result) {

@@ -52,6 +52,7 @@ void add_alloc_entries(json& result, const std::vector<std::string>& traces) {
   const json& figures = result.at("figures");
   const json ratios = result.value("ratios", json::object());  // empty where no rival is installed
   json entries;
+  entries["planned_ns"] = ours_by_size(figures, "planned/");
   entries["unplanned_ns"] = ours_by_size(figures, "unplanned/");
   entries["foreign_ns"] = ours_by_size(figures, "foreign/");
   entries["handoff"] = by_side_and_size(ratios, "handoff/");
@@ -62,6 +63,8 @@ void add_alloc_entries(json& result, const std::vector<std::string>& traces) {
   for (const std::string& trace : traces) {
     const json replay = replay_of(figures, trace);
     entries["reserved_over_live"][trace] = replay.at("ebb").at("reserved_over_live");
+    entries["reserved_over_live_planned"][trace] =
+        replay.at("ebb planned").at("reserved_over_live");
     entries["reserved_drift_bytes"][trace] = replay.at("ebb").at("reserved_drift_bytes");
     entries["replay"][trace] = replay;
   }

@@ -5,6 +5,7 @@
 #include "process_memory.h"
 
 #include <ebb/alloc/pool.h>
+#include <ebb/alloc/replay.h>
 
 #include <algorithm>
 #include <chrono>
@@ -43,6 +44,8 @@ class MallocSlots {
     return data_[slot];
   }
   void give(std::size_t slot) { std::free(data_[slot]); }
+  void begin_iteration() {}
+  void end() {}
 
  private:
   std::vector<void*> data_;
@@ -57,10 +60,34 @@ class HeapSlots {
     return block.data;
   }
   void give(std::size_t slot) { heap_.give_block(*records_[slot]); }
+  void begin_iteration() {}
+  void end() {}
 
- private:
+ protected:
   ebb::Heap& heap_;
   std::vector<ebb::BlockRecord*> records_;
+};
+
+class PlannedSlots : public HeapSlots {
+ public:
+  using HeapSlots::HeapSlots;
+  void* take(std::size_t slot, std::size_t bytes) {
+    records_[slot] = replay_.take(heap_, ebb::Bytes{bytes}, ebb::default_align_cpu, {}, {});
+    if (records_[slot] == nullptr) {
+      throw std::bad_alloc();
+    }
+    return records_[slot]->data;
+  }
+  void begin_iteration() {
+    replay_.end();
+    replay_.begin(plans);
+  }
+  void end() { replay_.end(); }
+
+  ebb::PlanSet plans;
+
+ private:
+  ebb::Replay replay_;
 };
 
 struct Iterations {
@@ -93,10 +120,12 @@ Iterations replay_once(const Trace& trace, Slots& slots, Touch how) {
           faults = minor_faults();
         }
         start = Clock::now();
+        slots.begin_iteration();
         break;
       }
     }
   }
+  slots.end();
   return result;
 }
 
@@ -125,6 +154,10 @@ Figures replay(const Trace& trace, const Effort& effort, Slots& slots, Between b
   return figures;
 }
 
+double over_live(std::size_t reserved, const Trace& trace) {
+  return static_cast<double>(reserved) / static_cast<double>(trace.live_peak);
+}
+
 }  // namespace
 
 Figures replay_malloc(const Trace& trace, const Effort& effort) {
@@ -144,9 +177,27 @@ Figures replay_heap(const Trace& trace, const Effort& effort) {
   if (stats.live_peak.count() != trace.live_peak) {
     throw std::logic_error("[replay_heap] the heap's live peak is not the trace's");
   }
-  const auto reserved = static_cast<double>(stats.reserved_peak.count());
-  figures["reserved_over_live"] = reserved / static_cast<double>(trace.live_peak);
-  figures["reserved_drift_bytes"] = reserved - static_cast<double>(first);
+  const std::size_t reserved = stats.reserved_peak.count();
+  figures["reserved_over_live"] = over_live(reserved, trace);
+  figures["reserved_drift_bytes"] = static_cast<double>(reserved) - static_cast<double>(first);
+  return figures;
+}
+
+Figures replay_planned(const Trace& trace, const Effort& effort) {
+  ebb::Pool pool(ebb::system_source(), ebb::PoolOptions{.name = "replay"});
+  ebb::Heap& heap = pool.acquire();
+  Figures figures;
+  {
+    PlannedSlots slots(heap, trace.slots);
+    std::uint64_t displaced = 0;
+    figures = replay(trace, effort, slots, [&] {
+      slots.plans.work();
+      displaced = slots.plans.stats().displaced;
+    });
+    figures["displaced"] = static_cast<double>(slots.plans.stats().displaced - displaced);
+  }
+  figures["reserved_over_live"] = over_live(heap.stats().reserved.count(), trace);
+  ebb::Pool::park(heap);
   return figures;
 }
 

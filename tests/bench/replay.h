@@ -22,4 +22,10 @@ Figures replay_malloc(const Trace& trace, const Effort& effort);
 //   reserved_drift_bytes  what the second replay reserved beyond the first
 Figures replay_heap(const Trace& trace, const Effort& effort);
 
+// The same with plans, made between the first replay and the second, and:
+//   reserved_over_live  what is committed at the end over the live peak: before the plan is first
+//                       followed, more may have been
+//   displaced           blocks of the second replay that did not get their planned address
+Figures replay_planned(const Trace& trace, const Effort& effort);
+
 }  // namespace ebb::bench

@@ -57,12 +57,18 @@ TEST_CASE("mlp: a steady step makes no heap call outside oneDNN") {
       }
       return loss;
     };
-    run(30);
+    run(10);
+    REQUIRE(loop.wait_plan());
+    run(20);
+    REQUIRE(loop.plans().size() == 1);
+    const ebb::PlanSetStats planned = loop.plans()[0].stats;
     products = 0;
     const std::uint64_t before = allocations_of_ours();
     const float loss = run(50);
     const std::uint64_t after = allocations_of_ours();
     CHECK(after - before == 0);
+    CHECK(loop.plans()[0].stats.followed == planned.followed + 50);
+    CHECK(loop.plans()[0].stats.displaced == planned.displaced);
     CHECK(products.load() >= 50 * 8);  // else oneDNN was not counted apart, but not called
     CHECK(loss < 1.0f);
     loop.finish();

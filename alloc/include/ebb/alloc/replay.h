@@ -41,6 +41,14 @@ struct PlanInfo {
   Bytes height;
   Bytes max_live;
   bool exact = false;  // the height is proven least
+
+  // By how much the height exceeds max_live: 0.02 is 2 %.
+  double gap() const noexcept {
+    return max_live.count() == 0 ? 0.0
+                                 : static_cast<double>(height.count()) /
+                                           static_cast<double>(max_live.count()) -
+                                       1.0;
+  }
 };
 
 // The plans of one place in the program where iterations are opened. An iteration is planned once
@@ -57,6 +65,10 @@ class PlanSet {
 
   // Returns whether something was recorded twice that has no plan yet, and nobody works on it.
   bool has_work() const noexcept;
+  // Returns whether there is work of which no thread has been told. The caller tells one, or, where
+  // it cannot, unclaims it. An end() says so again as long as there is.
+  bool claim_work() noexcept;
+  void unclaim_work() noexcept;
   // Plans what there is to plan, which may take long: meant for another thread than the one that
   // iterates. cancel is asked now and then; what is cancelled is planned when it is next seen.
   // Without memory, no plan is made.
@@ -107,7 +119,7 @@ class Replay {
   // their share of the work.
   void join() noexcept;
   // Ends the iteration. Blocks that are alive stay where they are, and are the heap's like any
-  // other. Returns whether the set has work now. Once more is fine.
+  // other. Returns whether the set has work that no thread has been told of. Once more is fine.
   bool end() noexcept;
 
   class Impl;

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <ebb/alloc/fork.h>
+#include <ebb/alloc/replay.h>
 #include <ebb/gc/domain.h>
 #include <ebb/gc/error.h>
 #include <ebb/gc/owner.h>
@@ -14,6 +15,7 @@
 #include <memory>
 #include <stdexcept>
 #include <string>
+#include <vector>
 
 namespace ebb::inline v0 {
 
@@ -42,6 +44,12 @@ struct CloseOptions {
   Milliseconds device_deadline{60'000};
   // Whether storages that straggled before are traced while they are made again.
   bool traces = true;
+  // Whether what iterations make is planned, once it was seen to repeat. [alloc.replay]
+  bool plans = true;
+  // Lets some other thread call work() of plans. False: none can; it is then asked again. May be
+  // empty: wait_plan() plans.
+  bool (*plan_elsewhere)(void* context, const std::shared_ptr<PlanSet>& plans) noexcept = nullptr;
+  void* plan_context = nullptr;
   // Runs one waiting task of the loop's executor, if any; called while jobs are waited for.
   bool (*help)(void* context) noexcept = nullptr;
   void* help_context = nullptr;
@@ -85,6 +93,12 @@ class CloseSeries {
   // one at a time in the order of their adding: a close waits, by its deadline, while another
   // thread runs them. An iteration that a hook closes runs none. [gc.close]
   void on_collect(std::function<void()> hook);
+
+  // Waits until all iterations that were seen twice are planned, and plans them where nobody does.
+  // False: patience has ended first.
+  bool wait_plan(Milliseconds patience);
+  // Returns the plans, by the places where iterations were opened.
+  std::vector<std::shared_ptr<PlanSet>> plans() const;
 
   std::uint64_t stragglers_total() const noexcept;
   std::uint64_t closed_total() const noexcept;

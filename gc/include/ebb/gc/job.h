@@ -3,8 +3,8 @@
 // users who hand work to threads of their own. A Job belongs to one thread at a time.
 #pragma once
 
-#include <ebb/gc/owner.h>
 #include <ebb/alloc/place.h>
+#include <ebb/gc/owner.h>
 
 #include <concepts>
 #include <cstdint>

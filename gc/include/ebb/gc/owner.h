@@ -12,6 +12,7 @@ namespace ebb::inline v0 {
 
 class Domain;
 class OwnerRecord;
+class Replay;
 
 enum class OwnerKind : std::uint8_t { runtime, iteration, loader };
 
@@ -70,6 +71,7 @@ struct Slot {
   bool has_fallbacks = false;   // it has entered a FallbackOwner once
   std::uint32_t scopes = 0;     // OwnerScopes around what runs now
   const char* phase = nullptr;
+  Replay* replay = nullptr;  // of the innermost iteration, where what is made belongs to its plan
   std::uint64_t thread = 0;  // the system's number of this thread; 0: not asked yet
 };
 

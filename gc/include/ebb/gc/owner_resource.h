@@ -3,8 +3,8 @@
 // Any thread, as long as each container stays with one.
 #pragma once
 
-#include <ebb/gc/owner.h>
 #include <ebb/alloc/place.h>
+#include <ebb/gc/owner.h>
 
 #include <memory_resource>
 

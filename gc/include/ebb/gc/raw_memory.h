@@ -3,8 +3,8 @@
 // for its temporary memory. A value; any thread.
 #pragma once
 
-#include <ebb/gc/owner.h>
 #include <ebb/alloc/place.h>
+#include <ebb/gc/owner.h>
 
 #include <cstddef>
 

@@ -4,8 +4,8 @@
 #pragma once
 
 #include <ebb/alloc/bytes.h>
-#include <ebb/gc/clock.h>
 #include <ebb/alloc/place.h>
+#include <ebb/gc/clock.h>
 
 #include <cstdint>
 #include <string>

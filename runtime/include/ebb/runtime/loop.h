@@ -33,6 +33,15 @@ struct LoopOptions {
   unsigned in_flight = 2;  // iterations that may be closed while devices still work for them
   // Whether what straggled before is traced when it is made again, for the report that escalates.
   bool traces = true;
+  // Whether iterations that repeat get addresses planned ahead of time. [alloc.replay]
+  bool plans = true;
+};
+
+// The plans of the iterations that one line of the program opens.
+struct LoopPlans {
+  Place place;
+  PlanSetStats stats;
+  std::vector<PlanInfo> plans;  // newest first
 };
 
 // What a loop's iterations used so far.
@@ -95,6 +104,12 @@ class Loop {
   // a garbage-collected language that holds tensors collects. What it throws, the close throws.
   // Hooks run on one thread at a time; an iteration that a hook closes runs none. [gc.close]
   void on_collect(std::function<void()> hook);
+  // Waits until iterations that were seen twice are planned, and plans them on this thread where no
+  // other does; else some later iteration is the first to follow its plan. False: patience has
+  // ended first.
+  bool wait_plan(Milliseconds patience = Milliseconds(60'000));
+  // Returns what is planned, by the places where iterations were opened.
+  std::vector<LoopPlans> plans() const;
   // Ends over() after the current step. Async-signal-safe.
   void stop() noexcept { stopped_.store(true, std::memory_order_relaxed); }
   bool stopped() const noexcept { return stopped_.load(std::memory_order_relaxed); }
@@ -157,9 +172,7 @@ class Iteration {
   // Returns uninitialised bytes that belong to this iteration, for kernels of your own; as its
   // tensors they are waited for at close. On owner's stream unless one is given. Throws
   // OutOfMemory.
-  [[nodiscard]] Storage allocate(Bytes bytes, Place at = Place::here()) const {
-    return allocate(bytes, owner().stream(), at);
-  }
+  [[nodiscard]] Storage allocate(Bytes bytes, Place at = Place::here()) const;
   [[nodiscard]] Storage allocate(Bytes bytes, Stream stream, Place at = Place::here()) const;
   // Returns this iteration as a resource of standard containers; see resource_of.
   //

@@ -9,6 +9,7 @@
 #include <ebb/runtime/executor.h>
 #include <ebb/runtime/tensor.h>
 
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <vector>
@@ -69,6 +70,8 @@ class Runtime {
   // Releases, on this thread, all storages whose release was deferred (Storage::defer_release).
   // Returns whether there was any. Loops do it at each close; only a program without one needs it.
   bool run_deferred() noexcept { return domain()->run_deferred(); }
+  // Set, for good, when the runtime's destructor begins: long work for it may stop. Any thread.
+  const std::shared_ptr<const std::atomic<bool>>& ending() const noexcept;
 
  private:
   class Impl;

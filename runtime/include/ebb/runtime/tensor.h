@@ -3,8 +3,8 @@
 // storage. A tensor may be handed to another thread; one tensor object is not for two at once.
 #pragma once
 
-#include <ebb/gc/owner.h>
 #include <ebb/alloc/place.h>
+#include <ebb/gc/owner.h>
 #include <ebb/gc/storage.h>
 #include <ebb/runtime/dtype.h>
 #include <ebb/runtime/element_view.h>
