@@ -159,8 +159,8 @@ bool Replay::Impl::end() noexcept {
       outliving = find_outliving();
     }
     const IterationPlan* const followed = mode_ == Mode::unplanned ? nullptr : plan_;
-    if (!outliving.empty()) {
-      work = set_->learn_outliving(*plan_, outliving);
+    if (!outliving.empty() && is_to_be_learned(outliving)) {
+      work = set_->learn_outliving(*plan_, outlived_before_);
     }
     const bool unlike = note_outcome();
     AllocationSequence recorded = recording_.is_on() ? recording_.end() : AllocationSequence{};
@@ -209,6 +209,18 @@ std::vector<std::uint32_t> Replay::Impl::find_outliving() const noexcept {
     found.clear();
   }
   return found;
+}
+
+// Something small at once: it is kept now and then. What is large would cost much outside the plan,
+// so once may have been an accident.
+bool Replay::Impl::is_to_be_learned(std::vector<std::uint32_t>& outliving) noexcept {
+  std::size_t bytes = 0;
+  for (const std::uint32_t slot : outliving) {
+    bytes += plan_->end_of(slot) - plan_->slots()[slot].offset;
+  }
+  const bool again = outliving == outlived_before_;
+  outlived_before_ = std::move(outliving);
+  return again || bytes <= plan_->height() / 8;
 }
 
 void Replay::Impl::leave() noexcept {

@@ -50,7 +50,8 @@ class Replay::Impl {
            table_.live[slot.predecessors[0]] == nullptr &&
            table_.live[slot.predecessors[1]] == nullptr && heap_->space.records().ensure(2);
   }
-  [[gnu::always_inline]] BlockRecord* take_expected(Bytes bytes, Align align, Stream stream) noexcept {
+  [[gnu::always_inline]] BlockRecord* take_expected(Bytes bytes, Align align,
+                                                    Stream stream) noexcept {
     const std::uint64_t offset = at_->offset;
     const auto slot = static_cast<std::uint32_t>(at_ - plan_->slots());
     ++at_;
@@ -139,6 +140,7 @@ class Replay::Impl {
   void come_loose() noexcept;
   void loosen() noexcept;
   std::vector<std::uint32_t> find_outliving() const noexcept;
+  bool is_to_be_learned(std::vector<std::uint32_t>& outliving) noexcept;
   bool note_outcome() noexcept;
   void catch_up() noexcept;
   void go_on_quickly() noexcept;
@@ -167,6 +169,7 @@ class Replay::Impl {
   std::vector<std::uint32_t> passed_;       // slots passed over that may still come, lowest first
   std::vector<detail::HeapRecord*> slots_;  // the table's
   std::vector<detail::HeapRecord*> living_;
+  std::vector<std::uint32_t> outlived_before_;  // slots, when last any did
   std::shared_ptr<const detail::Plans> plans_;
   std::uint64_t plans_of_ = 0;                   // the set's serial
   const detail::IterationPlan* last_ = nullptr;  // that an iteration ended on; of plans_
