@@ -2,6 +2,7 @@
 #include "iteration_plan.h"
 
 #include "plan_pinned.h"
+#include "plan_problem.h"
 #include "region.h"
 
 #include <ebb/alloc/plan.h>
@@ -23,16 +24,12 @@ std::uint64_t mix(std::uint64_t hash, std::uint64_t value) noexcept {
   return hash ^ hash >> 29;
 }
 
-bool is_inside(const SequenceEntry& entry, std::size_t granule) noexcept {
-  return entry.kind != AllocationKind::outliving && std::size_t{1} << entry.align_log2 <= granule;
-}
-
 // What of a sequence is planned: time goes by allocations, since only they take memory.
 std::vector<PlanInterval> intervals_of(const AllocationSequence& sequence, std::size_t granule) {
   std::vector<PlanInterval> intervals;
   for (std::size_t i = 0; i < sequence.size(); ++i) {
     const SequenceEntry& entry = sequence[i];
-    if (is_inside(entry, granule)) {
+    if (IterationPlan::places(entry, granule)) {
       intervals.push_back({.id = i,
                            .lower = i,
                            .upper = entry.dies,
@@ -118,19 +115,16 @@ std::shared_ptr<const IterationPlan> IterationPlan::make(AllocationSequence sequ
   return made;
 }
 
-std::shared_ptr<const IterationPlan> IterationPlan::with_offsets(AllocationSequence sequence,
-                                                                 std::size_t granule,
-                                                                 std::vector<std::uint64_t> offsets,
-                                                                 std::vector<std::string> files) {
+std::shared_ptr<const IterationPlan> IterationPlan::with_offsets(
+    AllocationSequence sequence, std::size_t granule, std::vector<std::uint64_t> offsets) {
   const std::vector<PlanInterval> intervals = intervals_of(sequence, granule);
-  PlanOptions bound_only;
-  bound_only.nodes = 0;
-  Plan given = plan(intervals, Align{granule}, bound_only);
-  given.height = Bytes{0};
-  for (std::size_t i = 0; i < intervals.size(); ++i) {
-    given.offsets[i] = Bytes{offsets[intervals[i].id]};
-    given.height = std::max(given.height,
-                            given.offsets[i] + Bytes{round_up(intervals[i].size.count(), granule)});
+  const PlanProblem problem = make_plan_problem(intervals, Align{granule});
+  Plan given;
+  given.max_live = Bytes{problem.max_live * problem.unit};
+  for (const PlanInterval& interval : intervals) {
+    const Bytes offset{offsets[interval.id]};
+    given.offsets.push_back(offset);
+    given.height = std::max(given.height, offset + Bytes{round_up(interval.size.count(), granule)});
   }
   given.exact = given.height == given.max_live;
   if (const std::optional<std::string> fault = validate(intervals, Align{granule}, given)) {
@@ -138,7 +132,6 @@ std::shared_ptr<const IterationPlan> IterationPlan::with_offsets(AllocationSeque
   }
   std::shared_ptr<IterationPlan> made(new IterationPlan);
   made->granule_ = granule;
-  made->files_ = std::move(files);
   made->info_ = {.buffers = intervals.size(),
                  .outliving = sequence.size() - intervals.size(),
                  .height = given.height,

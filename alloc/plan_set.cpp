@@ -187,6 +187,7 @@ void PlanSet::Impl::work(const std::function<bool()>& cancel) noexcept {
       if (made != nullptr && !(cancel && cancel())) {
         try {
           put(std::move(made));
+          planned.fetch_add(1, std::memory_order_relaxed);
         } catch (const std::bad_alloc&) {
         }
       }
@@ -211,16 +212,28 @@ void PlanSet::Impl::put(std::shared_ptr<const IterationPlan> made) {
   }
   plans_ = std::move(next);
   version_.store(plans_->version, std::memory_order_relaxed);
-  planned.fetch_add(1, std::memory_order_relaxed);
   unlike_.store(0, std::memory_order_relaxed);
   rest_.store(0, std::memory_order_relaxed);
 }
 
 void PlanSet::Impl::add(std::vector<std::shared_ptr<const IterationPlan>> loaded) {
   const std::lock_guard lock(mutex_);
-  for (auto plan = loaded.rbegin(); plan != loaded.rend(); ++plan) {
-    put(std::move(*plan));
+  const std::shared_ptr<const Plans> before = plans_;
+  try {
+    for (auto plan = loaded.rbegin(); plan != loaded.rend(); ++plan) {
+      put(std::move(*plan));
+    }
+  } catch (...) {
+    plans_ = before;
+    version_.store(before->version, std::memory_order_relaxed);
+    throw;
   }
+}
+
+const char* PlanSet::Impl::keep_name(std::string_view name) {
+  const std::lock_guard lock(mutex_);
+  const auto known = names_.find(name);
+  return (known != names_.end() ? known : names_.emplace(name).first)->c_str();
 }
 
 bool PlanSet::Impl::wait(std::chrono::milliseconds patience) {

@@ -11,8 +11,12 @@
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <mutex>
+#include <set>
+#include <string>
+#include <string_view>
 #include <vector>
 
 namespace ebb::inline v0 {
@@ -54,7 +58,12 @@ class PlanSet::Impl {
   bool has_work() const noexcept { return wanted_.load(std::memory_order_relaxed); }
   void work(const std::function<bool()>& cancel) noexcept;
   bool wait(std::chrono::milliseconds patience);
+  // Puts loaded plans before those that there are, in their order: all of them, or none and throws
+  // std::bad_alloc.
   void add(std::vector<std::shared_ptr<const IterationPlan>> loaded);
+  // Returns the set's own copy of a name of a file. What loaded plans, and all that is recorded
+  // while they are followed, have for places points to it.
+  const char* keep_name(std::string_view name);
 
   std::shared_ptr<const Plans> plans() const;
 
@@ -95,6 +104,7 @@ class PlanSet::Impl {
   std::deque<AllocationSequence> seen_;  // once, newest first
   std::deque<AllocationSequence> jobs_;
   unsigned working_ = 0;
+  std::set<std::string, std::less<>> names_;  // never shrinks
 };
 
 }  // namespace ebb::inline v0
