@@ -13,6 +13,7 @@
 #include <numeric>
 #include <optional>
 #include <stdexcept>
+#include <string>
 #include <string_view>
 
 namespace ebb::inline v0::detail {
@@ -119,26 +120,25 @@ std::shared_ptr<const IterationPlan> IterationPlan::with_offsets(
     AllocationSequence sequence, std::size_t granule, std::vector<std::uint64_t> offsets) {
   const std::vector<PlanInterval> intervals = intervals_of(sequence, granule);
   const PlanProblem problem = make_plan_problem(intervals, Align{granule});
-  Plan given;
-  given.max_live = Bytes{problem.max_live * problem.unit};
+  const Bytes max_live{problem.max_live * problem.unit};
+  Bytes height;
   for (const PlanInterval& interval : intervals) {
     const Bytes offset{offsets[interval.id]};
-    given.offsets.push_back(offset);
-    given.height = std::max(given.height, offset + Bytes{round_up(interval.size.count(), granule)});
-  }
-  given.exact = given.height == given.max_live;
-  if (const std::optional<std::string> fault = validate(intervals, Align{granule}, given)) {
-    throw std::invalid_argument(*fault);
+    if (offset.count() % granule != 0) {
+      throw std::invalid_argument("entry " + std::to_string(interval.id) + " is not aligned");
+    }
+    height = std::max(height, offset + Bytes{round_up(interval.size.count(), granule)});
   }
   std::shared_ptr<IterationPlan> made(new IterationPlan);
   made->granule_ = granule;
   made->info_ = {.buffers = intervals.size(),
                  .outliving = sequence.size() - intervals.size(),
-                 .height = given.height,
-                 .max_live = given.max_live,
-                 .exact = given.exact};
+                 .height = height,
+                 .max_live = max_live,
+                 .exact = height == max_live};
   made->sequence_ = std::move(sequence);
   made->set_slots(offsets);
+  made->check_predecessors();
   return made;
 }
 
@@ -206,6 +206,26 @@ void IterationPlan::find_predecessors() {
     slot.more_begin = more_.size();
     slot.more = static_cast<std::uint32_t>(found.size() - near);
     more_.insert(more_.end(), found.begin() + static_cast<std::ptrdiff_t>(near), found.end());
+  }
+}
+
+// A block that is in another one's way had some of its addresses last: had a third block had all of
+// them in between, the two would be in each other's way. So this finds an overlap if there is one,
+// and where many blocks share addresses it is far quicker than validate().
+void IterationPlan::check_predecessors() const {
+  const auto check = [this](std::uint32_t before, std::uint32_t slot) {
+    if (before < size() && sequence_[before].dies > slot) {
+      throw std::invalid_argument("entries " + std::to_string(before) + " and " +
+                                  std::to_string(slot) + " overlap in time and space");
+    }
+  };
+  for (const std::uint32_t slot : by_offset_) {
+    for (const std::uint32_t before : slots_[slot].predecessors) {
+      check(before, slot);
+    }
+    for (const std::uint32_t before : more_predecessors(slots_[slot])) {
+      check(before, slot);
+    }
   }
 }
 

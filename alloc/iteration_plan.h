@@ -91,6 +91,8 @@ class IterationPlan {
   IterationPlan() = default;
   void set_slots(std::span<const std::uint64_t> offsets);
   void find_predecessors();
+  // Throws std::invalid_argument where one lives when its slot is to have its addresses.
+  void check_predecessors() const;
   std::size_t room_of(std::size_t i) const noexcept;
 
   AllocationSequence sequence_;
