@@ -119,14 +119,16 @@ void check_valid(const PlanSet& set) {
   }
 }
 
-std::vector<void*> offsets_in(ReplayedHeap& replayed, const Program& program, const Place& place) {
-  std::vector<void*> found;
-  replayed.run(program, place,
-               [&](std::size_t, const ebb::Block& block) { found.push_back(block.data); });
-  for (auto at = found.rbegin(); at != found.rend(); ++at) {
-    *at = reinterpret_cast<void*>(static_cast<std::byte*>(*at) -
-                                  static_cast<std::byte*>(found.front()));
-  }
+// Where the blocks of an iteration are, from the first one.
+std::vector<std::ptrdiff_t> offsets_in(ReplayedHeap& replayed, const Program& program,
+                                       const Place& place) {
+  std::vector<std::ptrdiff_t> found;
+  const std::byte* first = nullptr;
+  replayed.run(program, place, [&](std::size_t, const ebb::Block& block) {
+    const auto* const data = static_cast<const std::byte*>(block.data);
+    first = first == nullptr ? data : first;
+    found.push_back(data - first);
+  });
   return found;
 }
 
@@ -191,8 +193,28 @@ TEST_CASE("plan codec: plans keep their order, and come before those of the set"
   CHECK(loaded.plans()[2].outliving == 1);
 }
 
-TEST_CASE(
-    "plan codec: plans with blocks that outlive, and iterations within, are followed at once") {
+TEST_CASE("plan codec: the first iteration follows whichever of the loaded plans it fits") {
+  for (std::uint64_t first = ebb::test::test_seed(), seed = first; seed < first + 20; ++seed) {
+    CAPTURE(seed);
+    std::mt19937_64 random(seed);
+    std::array<Program, 3> programs;
+    ReplayedHeap before;
+    for (std::size_t i = 0; i < programs.size(); ++i) {
+      programs[i] = ebb::test::random_program(random, 40, 8);
+      programs[i].front().bytes = 1000 + i;  // so that none begins as another one
+      before.learn(programs[i]);
+    }
+    for (const Program& program : programs) {
+      ReplayedHeap after;
+      after.plans.load(before.plans.save());
+      after.run(program);
+      CHECK(after.plans.stats().followed == 1);
+      CHECK(after.plans.stats().displaced == 0);
+    }
+  }
+}
+
+TEST_CASE("plan codec: blocks that outlive, and iterations within, are followed at once too") {
   struct Nested {
     ReplayedHeap outer;
     PlanSet inner_plans{{}, {"inner", 7}};
