@@ -2,6 +2,7 @@
 #include "iteration_plan.h"
 
 #include "plan_pinned.h"
+#include "plan_problem.h"
 #include "region.h"
 
 #include <ebb/alloc/plan.h>
@@ -12,6 +13,7 @@
 #include <numeric>
 #include <optional>
 #include <stdexcept>
+#include <string>
 #include <string_view>
 
 namespace ebb::inline v0::detail {
@@ -23,16 +25,12 @@ std::uint64_t mix(std::uint64_t hash, std::uint64_t value) noexcept {
   return hash ^ hash >> 29;
 }
 
-bool is_inside(const SequenceEntry& entry, std::size_t granule) noexcept {
-  return entry.kind != AllocationKind::outliving && std::size_t{1} << entry.align_log2 <= granule;
-}
-
 // What of a sequence is planned: time goes by allocations, since only they take memory.
 std::vector<PlanInterval> intervals_of(const AllocationSequence& sequence, std::size_t granule) {
   std::vector<PlanInterval> intervals;
   for (std::size_t i = 0; i < sequence.size(); ++i) {
     const SequenceEntry& entry = sequence[i];
-    if (is_inside(entry, granule)) {
+    if (IterationPlan::places(entry, granule)) {
       intervals.push_back({.id = i,
                            .lower = i,
                            .upper = entry.dies,
@@ -51,17 +49,11 @@ std::vector<std::uint64_t> offsets_of(const AllocationSequence& sequence,
   return offsets;
 }
 
-std::size_t common_prefix(const AllocationSequence& a, const AllocationSequence& b) {
-  const auto repeats = [](const SequenceEntry& x, const SequenceEntry& y) { return x.repeats(y); };
-  return static_cast<std::size_t>(
-      std::mismatch(a.begin(), a.end(), b.begin(), b.end(), repeats).first - a.begin());
-}
-
 // Where the blocks that the two sequences have in common keep the addresses that relative has.
 std::optional<Plan> plan_like(const AllocationSequence& sequence,
                               std::span<const PlanInterval> intervals, std::size_t granule,
                               const IterationPlan& relative) {
-  const std::size_t common = common_prefix(sequence, relative.sequence());
+  const std::size_t common = count_common(sequence, relative.sequence());
   std::vector<std::optional<Bytes>> pinned(intervals.size());
   for (std::size_t i = 0; i < intervals.size() && intervals[i].id < common; ++i) {
     const std::uint64_t offset = relative.slots()[intervals[i].id].offset;
@@ -73,6 +65,12 @@ std::optional<Plan> plan_like(const AllocationSequence& sequence,
 }
 
 }  // namespace
+
+std::size_t count_common(const AllocationSequence& a, const AllocationSequence& b) noexcept {
+  const auto repeats = [](const SequenceEntry& x, const SequenceEntry& y) { return x.repeats(y); };
+  return static_cast<std::size_t>(
+      std::mismatch(a.begin(), a.end(), b.begin(), b.end(), repeats).first - a.begin());
+}
 
 std::uint64_t hash_entry(std::uint64_t before, const SequenceEntry& entry) noexcept {
   // By the end of the file's name: names that differ there only would do no harm.
@@ -118,34 +116,29 @@ std::shared_ptr<const IterationPlan> IterationPlan::make(AllocationSequence sequ
   return made;
 }
 
-std::shared_ptr<const IterationPlan> IterationPlan::with_offsets(AllocationSequence sequence,
-                                                                 std::size_t granule,
-                                                                 std::vector<std::uint64_t> offsets,
-                                                                 std::vector<std::string> files) {
+std::shared_ptr<const IterationPlan> IterationPlan::with_offsets(
+    AllocationSequence sequence, std::size_t granule, std::vector<std::uint64_t> offsets) {
   const std::vector<PlanInterval> intervals = intervals_of(sequence, granule);
-  PlanOptions bound_only;
-  bound_only.nodes = 0;
-  Plan given = plan(intervals, Align{granule}, bound_only);
-  given.height = Bytes{0};
-  for (std::size_t i = 0; i < intervals.size(); ++i) {
-    given.offsets[i] = Bytes{offsets[intervals[i].id]};
-    given.height = std::max(given.height,
-                            given.offsets[i] + Bytes{round_up(intervals[i].size.count(), granule)});
-  }
-  given.exact = given.height == given.max_live;
-  if (const std::optional<std::string> fault = validate(intervals, Align{granule}, given)) {
-    throw std::invalid_argument(*fault);
+  const PlanProblem problem = make_plan_problem(intervals, Align{granule});
+  const Bytes max_live{problem.max_live * problem.unit};
+  Bytes height;
+  for (const PlanInterval& interval : intervals) {
+    const Bytes offset{offsets[interval.id]};
+    if (offset.count() % granule != 0) {
+      throw std::invalid_argument("entry " + std::to_string(interval.id) + " is not aligned");
+    }
+    height = std::max(height, offset + Bytes{round_up(interval.size.count(), granule)});
   }
   std::shared_ptr<IterationPlan> made(new IterationPlan);
   made->granule_ = granule;
-  made->files_ = std::move(files);
   made->info_ = {.buffers = intervals.size(),
                  .outliving = sequence.size() - intervals.size(),
-                 .height = given.height,
-                 .max_live = given.max_live,
-                 .exact = given.exact};
+                 .height = height,
+                 .max_live = max_live,
+                 .exact = height == max_live};
   made->sequence_ = std::move(sequence);
   made->set_slots(offsets);
+  made->check_predecessors();
   return made;
 }
 
@@ -216,6 +209,26 @@ void IterationPlan::find_predecessors() {
   }
 }
 
+// A block that is in another one's way had some of its addresses last: had a third block had all of
+// them in between, the two would be in each other's way. So this finds an overlap if there is one,
+// and where many blocks share addresses it is far quicker than validate().
+void IterationPlan::check_predecessors() const {
+  const auto check = [this](std::uint32_t before, std::uint32_t slot) {
+    if (before < size() && sequence_[before].dies > slot) {
+      throw std::invalid_argument("entries " + std::to_string(before) + " and " +
+                                  std::to_string(slot) + " overlap in time and space");
+    }
+  };
+  for (const std::uint32_t slot : by_offset_) {
+    for (const std::uint32_t before : slots_[slot].predecessors) {
+      check(before, slot);
+    }
+    for (const std::uint32_t before : more_predecessors(slots_[slot])) {
+      check(before, slot);
+    }
+  }
+}
+
 bool IterationPlan::fits(std::size_t i, const SequenceEntry& entry) const noexcept {
   if (!sequence_[i].repeats(entry)) {
     return false;
@@ -225,7 +238,7 @@ bool IterationPlan::fits(std::size_t i, const SequenceEntry& entry) const noexce
 }
 
 bool IterationPlan::repeats(const AllocationSequence& sequence) const noexcept {
-  return sequence.size() == size() && common_prefix(sequence_, sequence) == size();
+  return sequence.size() == size() && count_common(sequence_, sequence) == size();
 }
 
 }  // namespace ebb::inline v0::detail

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // A plan of one kind of iteration: the sequence that was recorded, with an address for each block
 // and what a look at the blocks below it in time has to show before the address may be had.
-// Not changed once made, but for the places of a loaded one; any thread. [alloc.replay]
+// Not changed once made, but for the names of files that slots were last asked with; any thread.
+// [alloc.replay]
 #pragma once
 
 #include <ebb/alloc/replay.h>
@@ -13,7 +14,6 @@
 #include <functional>
 #include <memory>
 #include <span>
-#include <string>
 #include <utility>
 #include <vector>
 
@@ -52,13 +52,15 @@ class IterationPlan {
                                                    const PlanSetOptions& options,
                                                    const IterationPlan* relative,
                                                    const std::function<bool()>& cancel);
-  // Makes a plan of given offsets, one for each entry, PlannedSlot::nowhere outside. files is what
-  // the entries' places point into. Throws std::invalid_argument for offsets at which blocks that
-  // live together overlap.
+  // Makes a plan of given offsets, one for each entry, PlannedSlot::nowhere outside. Throws
+  // std::invalid_argument for offsets at which blocks that live together overlap.
   static std::shared_ptr<const IterationPlan> with_offsets(AllocationSequence sequence,
                                                            std::size_t granule,
-                                                           std::vector<std::uint64_t> offsets,
-                                                           std::vector<std::string> files);
+                                                           std::vector<std::uint64_t> offsets);
+  // Returns whether a block has its place in a plan of that granule, and not outside.
+  static bool places(const SequenceEntry& entry, std::size_t granule) noexcept {
+    return entry.kind != AllocationKind::outliving && std::size_t{1} << entry.align_log2 <= granule;
+  }
 
   std::size_t size() const noexcept { return sequence_.size(); }
   // One more than size(): the last fits nothing.
@@ -89,6 +91,8 @@ class IterationPlan {
   IterationPlan() = default;
   void set_slots(std::span<const std::uint64_t> offsets);
   void find_predecessors();
+  // Throws std::invalid_argument where one lives when its slot is to have its addresses.
+  void check_predecessors() const;
   std::size_t room_of(std::size_t i) const noexcept;
 
   AllocationSequence sequence_;
@@ -98,8 +102,10 @@ class IterationPlan {
   std::vector<std::uint32_t> more_;
   std::vector<std::uint32_t> by_offset_;
   std::vector<std::uint64_t> prefixes_;  // by count: a hash of the first entries
-  std::vector<std::string> files_;
 };
+
+// Returns how many allocations the two have in common before they differ.
+std::size_t count_common(const AllocationSequence& a, const AllocationSequence& b) noexcept;
 
 // Returns a hash of what repeats() compares, going on from that of the entries before.
 std::uint64_t hash_entry(std::uint64_t before, const SequenceEntry& entry) noexcept;

@@ -19,8 +19,7 @@ constexpr std::uint32_t tries = 8;
 constexpr std::uint32_t rest_most = 64;
 
 bool same(const AllocationSequence& a, const AllocationSequence& b) {
-  const auto repeats = [](const SequenceEntry& x, const SequenceEntry& y) { return x.repeats(y); };
-  return a.size() == b.size() && std::equal(a.begin(), a.end(), b.begin(), repeats);
+  return a.size() == b.size() && detail::count_common(a, b) == a.size();
 }
 
 // Each block lives as long as the longer-lived of the two.
@@ -182,6 +181,7 @@ void PlanSet::Impl::end_job(const AllocationSequence& job,
     try {
       if (made != nullptr) {
         put(std::move(made));
+        planned.fetch_add(1, std::memory_order_relaxed);
       }
     } catch (const std::bad_alloc&) {
     }
@@ -195,11 +195,7 @@ const IterationPlan* PlanSet::Impl::relative_of(const AllocationSequence& sequen
   const IterationPlan* relative = nullptr;
   std::size_t most = 0;
   for (const auto& plan : from.list) {
-    std::size_t common = 0;
-    const std::size_t end = std::min(plan->size(), sequence.size());
-    while (common < end && plan->sequence()[common].repeats(sequence[common])) {
-      ++common;
-    }
+    const std::size_t common = detail::count_common(plan->sequence(), sequence);
     if (common > most && common < sequence.size()) {
       most = common;
       relative = plan.get();
@@ -243,16 +239,28 @@ void PlanSet::Impl::put(std::shared_ptr<const IterationPlan> made) {
   }
   plans_ = std::move(next);
   version_.store(plans_->version, std::memory_order_relaxed);
-  planned.fetch_add(1, std::memory_order_relaxed);
   unlike_.store(0, std::memory_order_relaxed);
   rest_.store(0, std::memory_order_relaxed);
 }
 
 void PlanSet::Impl::add(std::vector<std::shared_ptr<const IterationPlan>> loaded) {
   const std::lock_guard lock(mutex_);
-  for (auto plan = loaded.rbegin(); plan != loaded.rend(); ++plan) {
-    put(std::move(*plan));
+  const std::shared_ptr<const Plans> before = plans_;
+  try {
+    for (auto plan = loaded.rbegin(); plan != loaded.rend(); ++plan) {
+      put(std::move(*plan));
+    }
+  } catch (...) {
+    plans_ = before;
+    version_.store(before->version, std::memory_order_relaxed);
+    throw;
   }
+}
+
+const char* PlanSet::Impl::keep_name(std::string_view name) {
+  const std::lock_guard lock(mutex_);
+  const auto known = names_.find(name);
+  return (known != names_.end() ? known : names_.emplace(name).first)->c_str();
 }
 
 bool PlanSet::Impl::wait(std::chrono::milliseconds patience) {

@@ -11,9 +11,13 @@
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <list>
 #include <memory>
 #include <mutex>
+#include <set>
+#include <string>
+#include <string_view>
 #include <vector>
 
 namespace ebb::inline v0 {
@@ -62,7 +66,12 @@ class PlanSet::Impl {
   void unclaim_work() noexcept { claimed_.store(false, std::memory_order_relaxed); }
   void work(const std::function<bool()>& cancel) noexcept;
   bool wait(std::chrono::milliseconds patience);
+  // Puts loaded plans before those that there are, in their order: all of them, or none and throws
+  // std::bad_alloc.
   void add(std::vector<std::shared_ptr<const IterationPlan>> loaded);
+  // Returns the set's own copy of a name of a file. What loaded plans, and all that is recorded
+  // while they are followed, have for places points to it.
+  const char* keep_name(std::string_view name);
 
   std::shared_ptr<const Plans> plans() const;
 
@@ -109,6 +118,7 @@ class PlanSet::Impl {
   std::deque<AllocationSequence> jobs_;
   // What those are of who works at this moment. A list, since each takes his own off.
   std::list<AllocationSequence> working_;
+  std::set<std::string, std::less<>> names_;  // never shrinks
 };
 
 }  // namespace ebb::inline v0

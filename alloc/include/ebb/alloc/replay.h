@@ -81,14 +81,16 @@ class PlanSet {
   std::vector<PlanInfo> plans() const;
   const Place& place() const noexcept;
 
-  // Returns the recorded iterations that the plans are of, newest first.
+  // Returns the recorded iterations that the plans are of, newest first. Where plans were loaded,
+  // places in them may point to names that end with the set.
   std::vector<AllocationSequence> sequences() const;
 
-  // Returns the plans as text: versioned, with a checksum.
+  // Returns the plans as text: versioned, with a checksum. Throws std::invalid_argument for a place
+  // whose file has a name of more than 4,096 bytes.
   std::string save() const;
-  // Adds the plans of such a text; the first iteration that fits one follows it. Throws
-  // std::invalid_argument, and adds nothing, for another version, a wrong checksum, and plans that
-  // are no plans for this device.
+  // Adds the plans of such a text before its own, in their order; the first iteration that fits one
+  // follows it. Throws std::invalid_argument, which names the line, and adds nothing, for another
+  // version, a text that was cut off or changed, and plans that are none, or none for this device.
   void load(std::string_view text);
 
   class Impl;
