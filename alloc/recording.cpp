@@ -1,12 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "recording.h"
 
-#include "iteration_plan.h"
-
 #include <new>
 #include <utility>
 
 namespace ebb::inline v0::detail {
+
+namespace {
+
+// An iteration that allocates more hardly repeats, and would be planned for long.
+constexpr std::size_t entries_most = std::size_t{1} << 16;
+
+}  // namespace
 
 void Recording::begin() noexcept {
   give_up();
@@ -33,7 +38,7 @@ void Recording::add(HeapRecord* record, const SequenceEntry& entry) noexcept {
   if (!on_) {
     return;
   }
-  if (entries_.size() == IterationPlan::slots_max) {
+  if (entries_.size() == entries_most) {
     return give_up();
   }
   try {

@@ -335,6 +335,9 @@ BlockRecord* Replay::Impl::take_slowly(Heap& asked, Bytes bytes, Align align, St
   if (record != nullptr) {
     recording_.add(record, request.entry);
   }
+  if (mode_ == Mode::unplanned && !recording_.is_on()) {
+    leave();  // too long, or no memory to record it
+  }
   go_on_quickly();
   return record;
 }

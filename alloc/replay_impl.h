@@ -48,7 +48,7 @@ class Replay::Impl {
     return &asked == own_heap_ && slot.bytes == bytes.count() && slot.is_at(where) &&
            align.value() <= PlanSet::Impl::granule && slot.more == 0 &&
            table_.live[slot.predecessors[0]] == nullptr &&
-           table_.live[slot.predecessors[1]] == nullptr && heap_->space.records().ensure(2);
+           table_.live[slot.predecessors[1]] == nullptr && heap_->space.records().has(2);
   }
   [[gnu::always_inline]] BlockRecord* take_expected(Bytes bytes, Align align,
                                                     Stream stream) noexcept {

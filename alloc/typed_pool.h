@@ -20,9 +20,9 @@ class TypedPool {
   explicit TypedPool(MetaChunks& chunks) noexcept : chunks_(chunks) {}
 
   // Makes sure that the next count calls of take succeed; false when the system refuses memory.
-  [[gnu::always_inline]] bool ensure(std::size_t count) noexcept {
-    return available_ >= count || grow(count);
-  }
+  bool ensure(std::size_t count) noexcept { return has(count) || grow(count); }
+  // Whether they would succeed as it is.
+  bool has(std::size_t count) const noexcept { return available_ >= count; }
 
   // After ensure only.
   T* take() noexcept {
@@ -50,7 +50,7 @@ class TypedPool {
   std::size_t taken() const noexcept { return made_ - available_; }
 
  private:
-  [[gnu::cold, gnu::noinline]] bool grow(std::size_t count) noexcept {
+  bool grow(std::size_t count) noexcept {
     const Range range = chunks_.add();
     if (!range) {
       return false;

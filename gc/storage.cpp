@@ -178,7 +178,11 @@ void note_unowned(const OwnerRecord& record) noexcept {
   cell.adopted.store(0, std::memory_order_relaxed);
   cell.home = &home;
   cell.ptr = std::move(data);
-  cell.birth = birth;
+  // Part by part: the maker wrote the place a moment ago in two pieces, for which a wide load of
+  // both would wait.
+  cell.birth.place.file = birth.place.file;
+  cell.birth.place.line = birth.place.line;
+  cell.birth.note = birth.note;
   cell.phase = slot().phase;
   cell.sequence = charge.next_sequence();
   cell.iteration = charge.record().iteration;

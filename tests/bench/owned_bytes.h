@@ -27,7 +27,7 @@ inline std::string size_name(std::size_t bytes) {
 class Storages {
  public:
   using Handle = ebb::Storage;
-  Storages() : loop_(rt_), it_(loop_) {}
+  Storages() : loop_(rt_, {.plans = false}), it_(loop_) {}
   Handle make(std::size_t bytes) {
     return ebb::Storage::make(it_.owner(), ebb::Bytes{bytes}, ebb::default_align_cpu,
                               {ebb::Place::here()});
