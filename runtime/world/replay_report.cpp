@@ -69,7 +69,7 @@ double ReplayReport::overhead() const {
 
 void summarise(const Trace& trace, const Played& space, const Played& time, ReplayReport& report) {
   report.iterations = trace.iterations();
-  report.deviating = trace.iterations() - trace.deviated_from;
+  report.deviating = trace.deviating;
   report.pairs = trace.bytes.size();
   report.followed_from = find_followed_from(space);
   report.steady_from = find_steady_from(space);
@@ -89,7 +89,7 @@ void summarise(const Trace& trace, const Played& space, const Played& time, Repl
     if (i >= report.steady_from) {
       report.faults += it.faults;
     }
-    if (i >= trace.deviated_from && height != 0) {
+    if (i - trace.deviating_from < trace.deviating && height != 0) {
       const std::uint64_t own = it.reserved_peak - std::min(it.reserved_peak, it.live_before);
       report.reserved_over_plan =
           std::max(report.reserved_over_plan.value_or(0), ratio(own, height));
@@ -144,7 +144,7 @@ void print_text(const ReplayReport& report) {
   std::printf("mode       %s\n", report.mode.c_str());
   std::printf("iterations %zu", report.iterations);
   if (report.deviating != 0) {
-    std::printf(", of which the last %zu deviate", report.deviating);
+    std::printf(", of which %zu deviate", report.deviating);
   }
   std::printf("\npairs      %" PRIu64 "\n", report.pairs);
   std::printf("live peak  %" PRIu64 "\n", report.live_peak);

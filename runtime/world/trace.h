@@ -23,8 +23,9 @@ struct Trace {
   std::vector<std::size_t> marks;
   std::uint32_t threads = 0;
   std::uint32_t loop_thread = 0;  // that iterates
-  // The first iteration that was made to deviate; the number of iterations where none was.
-  std::size_t deviated_from = 0;
+  // Iterations that were made to deviate: the first, and how many.
+  std::size_t deviating_from = 0;
+  std::size_t deviating = 0;
 
   std::size_t iterations() const noexcept { return marks.empty() ? 0 : marks.size() - 1; }
   std::span<const TraceEvent> iteration(std::size_t i) const noexcept {

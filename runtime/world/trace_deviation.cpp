@@ -43,20 +43,22 @@ class Deviator {
         is_late_(trace.bytes.size()) {}
 
   Trace make() {
-    const std::span<const TraceEvent> after = trace_.after();
+    if (trace_.iterations() <= first_repeated) {
+      return trace_;
+    }
+    const std::size_t last = trace_.iterations() - 1;
     made_ = trace_;
-    made_.events.resize(made_.events.size() - after.size());
-    made_.deviated_from = trace_.iterations();
-    for (std::size_t i = first_repeated; i < trace_.iterations(); ++i) {
+    made_.events.resize(trace_.marks[last]);
+    made_.marks.pop_back();
+    made_.deviating_from = last;
+    for (std::size_t i = first_repeated; i <= last; ++i) {
       repeat(trace_.iteration(i));
       made_.marks.push_back(made_.events.size());
     }
-    for (const TraceEvent& event : after) {
-      made_.events.push_back(event);
-      if (event.is_free && now_as_[event.block] != nobody) {
-        free(now_as_[event.block], event.thread);
-      }
-    }
+    made_.deviating = made_.iterations() - last;
+    append(trace_.iteration(last));
+    made_.marks.push_back(made_.events.size());
+    append(trace_.after());
     return std::move(made_);
   }
 
@@ -81,6 +83,16 @@ class Deviator {
       }
     }
     free_late_ones(std::numeric_limits<std::size_t>::max());
+  }
+
+  // What repeats a block and is alive goes with it.
+  void append(std::span<const TraceEvent> events) {
+    for (const TraceEvent& event : events) {
+      made_.events.push_back(event);
+      if (event.is_free && now_as_[event.block] != nobody) {
+        free(now_as_[event.block], event.thread);
+      }
+    }
   }
 
   void choose_kinds(std::span<const TraceEvent> events) {

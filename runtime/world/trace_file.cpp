@@ -31,7 +31,6 @@ class TraceFileReader {
       }
     }
     trace_.threads = static_cast<std::uint32_t>(threads_.size());
-    trace_.deviated_from = trace_.iterations();
     return std::move(trace_);
   }
 
