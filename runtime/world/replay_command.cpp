@@ -35,17 +35,19 @@ using Clock = std::chrono::steady_clock;
 
 constexpr PlayOptions only_time{.measure = Measure::time, .touch = false};
 
-// Each memory is played twice: what measures space would be part of the time.
+// Each memory is played twice, each time from the begin: what measures space would be part of the
+// time.
 void play_planned(const Trace& trace, const PlayOptions& options, ReplayReport& report) {
-  PlanSet plans;
   Played space;
   {
+    PlanSet plans;
     HeapMemory memory(trace, &plans);
     space = play(trace, memory, &plans, options);
+    report.stats = plans.stats();
+    report.plans = plans.plans().size();
   }
-  report.stats = plans.stats();
-  report.plans = plans.plans().size();
-  HeapMemory memory(trace, &plans);  // which knows the plans by now
+  PlanSet plans;
+  HeapMemory memory(trace, &plans);
   summarise(trace, space, play(trace, memory, &plans, only_time), report);
 }
 
