@@ -51,6 +51,11 @@ std::optional<double> find_ns_per_pair(const Played& time, std::size_t steady_fr
   return *middle;
 }
 
+void raise_over_plan(std::optional<double>& figure, std::uint64_t peak, std::uint64_t before,
+                     std::uint64_t height) {
+  figure = std::max(figure.value_or(0), ratio(peak - std::min(peak, before), height));
+}
+
 }  // namespace
 
 double ReplayReport::worst_gap() const {
@@ -90,9 +95,8 @@ void summarise(const Trace& trace, const Played& space, const Played& time, Repl
       report.faults += it.faults;
     }
     if (i - trace.deviating_from < trace.deviating && height != 0) {
-      const std::uint64_t own = it.reserved_peak - std::min(it.reserved_peak, it.live_before);
-      report.reserved_over_plan =
-          std::max(report.reserved_over_plan.value_or(0), ratio(own, height));
+      raise_over_plan(report.reserved_over_plan, it.reserved_peak, it.live_before, height);
+      raise_over_plan(report.live_over_plan, it.live_peak, it.live_before, height);
     }
   }
   count(space.after);
@@ -133,6 +137,7 @@ void print_json(const ReplayReport& report) {
                                     {"faults", report.faults},
                                     {"ns_per_pair", or_null(report.ns_per_pair)},
                                     {"reserved_over_plan", or_null(report.reserved_over_plan)},
+                                    {"live_over_plan", or_null(report.live_over_plan)},
                                     {"gap", report.worst_gap()},
                                     {"seconds", report.seconds},
                                     {"iterations", std::move(iterations)},
@@ -159,7 +164,8 @@ void print_text(const ReplayReport& report) {
     std::printf("displaced  %" PRIu64 " blocks\n", stats.displaced);
   }
   if (report.reserved_over_plan) {
-    std::printf("over plan  %.4f\n", *report.reserved_over_plan);
+    std::printf("over plan  %.4f, where what lived was %.4f of it\n", *report.reserved_over_plan,
+                report.live_over_plan.value_or(0));
   }
   std::printf("faults     %" PRIu64 ", from iteration %zu of the file on\n", report.faults,
               report.steady_from);

@@ -33,7 +33,8 @@ struct ReplayReport {
   std::optional<double> ns_per_pair;  // median of the steady iterations
   // Of the deviating iterations: most that was reserved, less what lived before, over the plan.
   std::optional<double> reserved_over_plan;
-  std::vector<PackedIteration> packed;  // the iterations of the file
+  std::optional<double> live_over_plan;  // of what lived, which nothing can do with less than
+  std::vector<PackedIteration> packed;   // the iterations of the file
   std::vector<PlayedIteration> played;
   double seconds = 0;
 
