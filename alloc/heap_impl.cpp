@@ -81,7 +81,9 @@ Heap::Impl::~Impl() {
   if (record.is_marked()) [[unlikely]] {
     note_death(record);
   }
-  shadow.remove(record.begin());
+  if (!bypass) {
+    shadow.remove(record.begin());
+  }
   switch (record.kind()) {
     case RecordKind::planned: {
       const std::size_t size = space.size_for(record.bytes.count());

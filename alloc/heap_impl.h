@@ -65,7 +65,10 @@ class Heap::Impl {
       detail::unpoison(begin, bytes.count());
     }
     counters.count_block(size);
-    shadow.add(begin, size);
+    // The system may hand out again what the owner does not know to be free yet.
+    if (!bypass) {
+      shadow.add(begin, size);
+    }
     check_now_and_then();
   }
   bool drain() noexcept;

@@ -22,14 +22,46 @@ HeapRecord* Space::take(std::size_t size, std::size_t align) noexcept {
     return nullptr;
   }
   do {
-    std::byte* begin = align_up(hole->begin(), align);
-    if (begin <= hole->end() && size <= static_cast<std::size_t>(hole->end() - begin) &&
-        (trimmed_pages_ == 0 || touch(*region_of(begin, size), begin, begin + size))) {
+    if (std::byte* const begin = find_in(*hole, size, align)) {
       return carve(*hole, begin, size);
     }
-    // Padding did not fit, or the budget refuses the hole's pages where the next may have them.
-    hole = index_.next_fit(*hole);
+    hole = index_.next_fit(*hole);  // padding did not fit, or the pages have gone back
   } while (hole != nullptr);
+  return nullptr;
+}
+
+// The lowest place for size bytes on committed pages of a hole, or null.
+std::byte* Space::find_in(const HeapRecord& hole, std::size_t size,
+                          std::size_t align) const noexcept {
+  const auto fit = [=](std::byte* from, std::byte* end) -> std::byte* {
+    std::byte* const begin = align_up(from, align);
+    return begin <= end && size <= static_cast<std::size_t>(end - begin) ? begin : nullptr;
+  };
+  if (trimmed_pages_ == 0) {
+    return fit(hole.begin(), hole.end());
+  }
+  const Region& region = *region_of(hole.begin(), hole.size);
+  std::byte* found = nullptr;
+  region.trimmed.for_each_run(region.page_down(hole.begin()), region.page_up(hole.end()), false,
+                              [&](std::size_t from, std::size_t to) {
+                                found = fit(std::max(region.page_at(from), hole.begin()),
+                                            std::min(region.page_at(to), hole.end()));
+                                return found == nullptr;
+                              });
+  return found;
+}
+
+// From a hole whose pages have gone back.
+HeapRecord* Space::take_trimmed(std::size_t size, std::size_t align) noexcept {
+  HeapRecord* hole = trimmed_pages_ != 0 ? index_.best_fit(size) : nullptr;
+  for (; hole != nullptr; hole = index_.next_fit(*hole)) {
+    std::byte* const begin = align_up(hole->begin(), align);
+    // The budget may refuse one hole's pages where the next may have them.
+    if (begin <= hole->end() && size <= static_cast<std::size_t>(hole->end() - begin) &&
+        touch(*region_of(begin, size), begin, begin + size)) {
+      return carve(*hole, begin, size);
+    }
+  }
   return nullptr;
 }
 

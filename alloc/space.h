@@ -33,9 +33,11 @@ class Space {
   // Reserves the first region. False when the system refuses it.
   bool open() noexcept { return add_region(1) != nullptr; }
 
-  // A range from the smallest hole that fits, the lowest among equals; null when there is none.
+  // A range from the smallest hole that fits, the lowest among equals; null when there is none that
+  // has the pages for it.
   HeapRecord* take(std::size_t size, std::size_t align) noexcept;
-  // A range at a frontier, after take was null.
+  // A range that pages are committed for, after take was null: in a hole whose pages have gone
+  // back, else at a frontier.
   HeapRecord* take_growing(std::size_t size, std::size_t align) noexcept;
   // The range at begin, when it is free.
   HeapRecord* take_at(std::byte* begin, std::size_t size) noexcept;
@@ -74,6 +76,8 @@ class Space {
   Region* add_region(std::size_t bytes_min) noexcept;
   void drop_last_region() noexcept;
   Region* region_of(const std::byte* begin, std::size_t bytes) const noexcept;
+  std::byte* find_in(const HeapRecord& hole, std::size_t size, std::size_t align) const noexcept;
+  HeapRecord* take_trimmed(std::size_t size, std::size_t align) noexcept;
   HeapRecord* carve(HeapRecord& hole, std::byte* begin, std::size_t size) noexcept;
   bool extend(Region& region, std::byte* used_from, std::byte* to) noexcept;
   bool touch(Region& region, std::byte* begin, std::byte* end) noexcept;

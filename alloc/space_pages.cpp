@@ -85,6 +85,9 @@ HeapRecord* Space::take_growing(std::size_t size, std::size_t align) noexcept {
   if (!records_.ensure(3)) {
     return nullptr;
   }
+  if (HeapRecord* const range = take_trimmed(size, align)) {
+    return range;
+  }
   Region* region = regions_;
   const auto fits = [&](Region& it) { return it.contains(align_up(it.tail(), align), size); };
   while (region != nullptr && !fits(*region)) {

@@ -3,6 +3,7 @@
 // of its own. Used by people at a shell and by scripts; links libebb as a host does.
 // Single-threaded.
 #include "plan_command.h"
+#include "replay_command.h"
 
 #include <ebb/alloc/devices.h>
 #include <ebb/alloc/version.h>
@@ -41,6 +42,7 @@ int run(int argc, char** argv) {
   app.add_subcommand("info", "Print version, compiler, backends and devices")->callback(print_info);
   int status = 0;
   ebb::world::add_plan_command(app, status);
+  ebb::world::add_replay_command(app, status);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "plan_command.h"
 
+#include "fields.h"
 #include "plan_file.h"
 
 #include <ebb/alloc/plan.h>
@@ -8,7 +9,6 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
-#include <charconv>
 #include <chrono>
 #include <cinttypes>
 #include <cstdint>
@@ -18,7 +18,6 @@
 #include <optional>
 #include <stdexcept>
 #include <string>
-#include <system_error>
 
 namespace ebb::world {
 
@@ -140,18 +139,8 @@ void print_text(const Planned& planned) {
   }
 }
 
-// CLI11 takes -1 for 2^64 - 1.
-std::string check_whole_number(const std::string& text) {
-  std::uint64_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  return error == std::errc{} && end == text.data() + text.size() ? "" : "no whole number: " + text;
-}
-
 std::string check_seconds(const std::string& text) {
-  double value = -1;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  const bool whole = error == std::errc{} && end == text.data() + text.size();
-  return whole && value >= 0 && value <= 1e9 ? "" : "no number of seconds: " + text;
+  return check_real_number(text, 1e9, "number of seconds");
 }
 
 int run(const Arguments& arguments) {

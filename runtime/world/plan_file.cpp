@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "plan_file.h"
 
+#include "fields.h"
 #include "line_reader.h"
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cstddef>
 #include <fstream>
+#include <optional>
 #include <stdexcept>
 #include <string_view>
-#include <system_error>
 #include <unordered_set>
 
 namespace ebb::world {
@@ -19,16 +19,6 @@ namespace {
 
 constexpr std::array<std::string_view, 4> column_names = {"id", "lower", "upper", "size"};
 enum Column : std::size_t { id, lower, upper, size };
-
-std::vector<std::string_view> split(std::string_view line) {
-  std::vector<std::string_view> fields;
-  for (std::size_t begin = 0; begin <= line.size();) {
-    const std::size_t end = std::min(line.find(',', begin), line.size());
-    fields.push_back(line.substr(begin, end - begin));
-    begin = end + 1;
-  }
-  return fields;
-}
 
 class PlanFileReader {
  public:
@@ -47,7 +37,7 @@ class PlanFileReader {
 
  private:
   void take_header() {
-    const std::vector<std::string_view> header = split(reader_.line());
+    const std::vector<std::string_view> header = split_fields(reader_.line());
     columns_ = header.size();
     for (std::size_t i = 0; i < column_names.size(); ++i) {
       const auto found = std::find(header.begin(), header.end(), column_names[i]);
@@ -62,7 +52,7 @@ class PlanFileReader {
   }
 
   void take_row() {
-    fields_ = split(reader_.line());
+    fields_ = split_fields(reader_.line());
     if (fields_.size() != columns_) {
       reader_.fail(std::to_string(fields_.size()) + " fields, where the header has " +
                    std::to_string(columns_));
@@ -97,13 +87,12 @@ class PlanFileReader {
 
   std::uint64_t number(Column column) const {
     const std::string_view text = fields_[places_[column]];
-    std::uint64_t value = 0;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-    if (error != std::errc{} || end != text.data() + text.size()) {
+    const std::optional<std::uint64_t> value = whole_number(text);
+    if (!value) {
       reader_.fail(std::string(column_names[column]) + " is \"" + std::string(text) +
                    "\", no whole number from 0 to 2^64 - 1");
     }
-    return value;
+    return *value;
   }
 
   LineReader reader_;

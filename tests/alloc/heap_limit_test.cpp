@@ -121,6 +121,29 @@ TEST_CASE("trim: whole idle pages go back and are counted again when used") {
   CHECK(own.heap.stats().reserved == Bytes{0});
 }
 
+TEST_CASE("trim: holes that have their pages come before those whose pages went back") {
+  OwnHeap own;
+  const Block low = own.take(10 * page());
+  const Block pin = own.take(page());
+  const Block high = own.take(20 * page());
+  const Block top = own.take(page());
+  own.heap.deallocate(low);
+  own.heap.trim();
+  own.heap.deallocate(high);
+  const Bytes before = own.heap.stats().reserved;
+  const Block first = own.take(10 * page());  // which low's hole fits best
+  CHECK(first.data == high.data);
+  CHECK(own.heap.stats().reserved == before);
+  const Block second = own.take(10 * page());
+  CHECK(own.heap.stats().reserved == before);
+  const Block third = own.take(10 * page());  // sooner than growth
+  CHECK(third.data == low.data);
+  CHECK(own.heap.stats().reserved == before + Bytes{10 * page()});
+  for (const Block& block : {pin, top, first, second, third}) {
+    own.heap.deallocate(block);
+  }
+}
+
 TEST_CASE("trim: fresh pages of the system source read as zeros again") {
   OwnHeap own;
   const Block pin = own.take(page());

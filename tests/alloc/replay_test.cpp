@@ -61,6 +61,47 @@ TEST_CASE("replay: random programs repeat without a displaced block") {
   }
 }
 
+TEST_CASE(
+    "replay: what no plan knows takes what the plan leaves free, before pages that went back") {
+  constexpr std::size_t mib = std::size_t{1} << 20;
+  const Program program = {{mib, 0}, {mib, 1}, {0, 0}, {0, 1}};
+  ReplayedHeap replayed;
+  const Block low =
+      replayed.own.take(mib * 7 / 4);  // leaves a hole that the plan does not fit into
+  const Block pin = replayed.own.take(100'000);
+  replayed.own.heap.deallocate(low);
+  replayed.learn(program);
+  replayed.run(program);
+  const Bytes before = replayed.own.heap.stats().reserved;
+  Program longer = program;
+  longer.insert(longer.end(), {{mib * 3 / 2, 2}, {0, 2}});
+  for (std::size_t i = 3; i < 60; ++i) {
+    longer.insert(longer.end(), {{mib + i * 64, i}, {0, i}});
+  }
+  replayed.run(longer);
+  CHECK(replayed.own.heap.stats().reserved == before);
+  const std::uint64_t followed = replayed.plans.stats().followed;
+  replayed.run(program);
+  CHECK(replayed.plans.stats().followed == followed + 1);
+  CHECK(replayed.own.heap.stats().reserved == before);
+  replayed.own.heap.deallocate(pin);
+}
+
+TEST_CASE("replay: slabs that an iteration leaves empty do not keep its plan from the next") {
+  const Program program = {{1'000'000, 0}, {1'000'000, 1}, {0, 0}, {0, 1}};
+  ReplayedHeap replayed;
+  replayed.learn(program);
+  replayed.run(program);
+  Program longer = program;
+  for (std::size_t i = 2; i < 200; ++i) {
+    longer.insert(longer.end(), {{16 * i, i}, {0, i}});
+  }
+  replayed.run(longer);
+  const std::uint64_t followed = replayed.plans.stats().followed;
+  replayed.run(program);
+  CHECK(replayed.plans.stats().followed == followed + 1);
+}
+
 TEST_CASE("replay: deviations of every kind get other addresses, never memory in use") {
   for (const double share : {0.01, 0.05, 0.2, 0.9}) {
     for (std::uint64_t first = ebb::test::test_seed(), seed = first; seed < first + 20; ++seed) {
