@@ -80,6 +80,9 @@ bool Heap::Impl::open_plan_range(std::size_t size, bool may_move) noexcept {
   }
   if (plan_range.record == nullptr && plan_range.begin != nullptr) {
     plan_range.record = take_plan_range_at(plan_range.begin, size);
+    if (plan_range.record == nullptr && release_empty_slabs()) {
+      plan_range.record = take_plan_range_at(plan_range.begin, size);
+    }
   }
   if (plan_range.record == nullptr && may_move) {
     move_plan_range(size);
