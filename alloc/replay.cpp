@@ -134,7 +134,7 @@ bool Replay::Impl::open_range() noexcept {
 // Of a solid range that nobody lives in.
 void Replay::Impl::close_range() noexcept {
   HeapRecord& range = *std::exchange(range_, nullptr);
-  if (outer_ == nullptr) {
+  if (&range == heap_->plan_range.record) {
     return heap_->leave_plan_range();
   }
   if (range.is_marked()) {
@@ -261,11 +261,13 @@ void Replay::Impl::loosen() noexcept {
     }
   }
   table_.count = 0;
-  heap_->dissolve(*std::exchange(range_, nullptr), living_);
-  if (outer_ == nullptr) {
+  if (range_ == heap_->plan_range.record) {  // and not what one around this, gone by now, gave
     heap_->plan_range.record = nullptr;
     heap_->plan_range.in_use = false;
+  } else if (range_->is_marked()) {
+    heap_->note_death(*range_);
   }
+  heap_->dissolve(*std::exchange(range_, nullptr), living_);
   mode_ = Mode::loose;
   own_heap_ = nullptr;
   at_ = &no_slot;
