@@ -155,7 +155,7 @@ bool Replay::Impl::end() noexcept {
     catch_up();
     heap_->drain();
     std::vector<std::uint32_t> outliving;
-    if (mode_ == Mode::solid && table_.count != 0 && !deviated_) {
+    if (mode_ == Mode::solid && table_.count != 0 && !deviated_ && next_ == plan_->size()) {
       outliving = find_outliving();
     }
     const IterationPlan* const followed = mode_ == Mode::unplanned ? nullptr : plan_;
@@ -192,7 +192,8 @@ bool Replay::Impl::note_outcome() noexcept {
   return false;
 }
 
-// An iteration of which much lives on has ended by an accident; nothing is learned from that.
+// An iteration of which much lives on, like one that ended early, ended by an accident; nothing is
+// learned from that.
 std::vector<std::uint32_t> Replay::Impl::find_outliving() const noexcept {
   std::vector<std::uint32_t> found;
   if (table_.count > 1 + plan_->size() / 8) {
