@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <map>
 #include <random>
+#include <utility>
 #include <vector>
 
 namespace ebb::test {
@@ -18,6 +19,7 @@ namespace ebb::test {
 struct ProgramStep {
   std::size_t bytes = 0;   // 0: a free
   std::size_t number = 0;  // of the allocation, from 0
+  std::uint32_t line = 0;  // of its place, counted from the iteration's
 };
 
 // An iteration as it should go.
@@ -101,6 +103,19 @@ inline Program deviate(std::mt19937_64& random, const Program& program, double s
   return changed;
 }
 
+// Where an iteration's blocks went, by number.
+using Addresses = std::map<std::size_t, void*>;
+
+// Returns how many of the blocks that both iterations had lay elsewhere.
+inline std::size_t count_moved(const Addresses& planned, const Addresses& now) {
+  std::size_t moved = 0;
+  for (const auto& [number, data] : now) {
+    const auto found = planned.find(number);
+    moved += found != planned.end() && found->second != data ? 1 : 0;
+  }
+  return moved;
+}
+
 // Runs iterations of programs on one heap, with plans.
 class ReplayedHeap {
  public:
@@ -120,10 +135,8 @@ class ReplayedHeap {
         free(blocks, step.number);
         continue;
       }
-      BlockRecord* const record =
-          replay.take(own.heap, Bytes{step.bytes}, default_align_cpu, Stream{}, place);
-      REQUIRE(record != nullptr);
-      const Block block = record->block(record->data);
+      const Block block = take(step.bytes, {place.file, place.line + step.line});
+      REQUIRE(block);
       fill(block, step.number);
       visit(step.number, block);
       blocks[step.number] = block;
@@ -132,6 +145,23 @@ class ReplayedHeap {
     while (!blocks.empty()) {
       free(blocks, blocks.begin()->first);
     }
+  }
+  // Runs one, and returns where its blocks went.
+  Addresses addresses(const Program& program) {
+    Addresses found;
+    run(program, {"program", 1},
+        [&](std::size_t number, const Block& block) { found[number] = block.data; });
+    return found;
+  }
+  // Takes a block of the iteration that is open, or a false one.
+  Block take(std::size_t bytes, const Place& place = {"program", 1},
+             Align align = default_align_cpu) {
+    BlockRecord* const record = replay.take(own.heap, Bytes{bytes}, align, Stream{}, place);
+    return record != nullptr ? record->block(record->data) : Block{};
+  }
+  // Blocks displaced since the last call.
+  std::uint64_t newly_displaced() {
+    return plans.stats().displaced - std::exchange(displaced_before_, plans.stats().displaced);
   }
   // Runs the program until it is planned.
   void learn(const Program& program) {
@@ -155,6 +185,8 @@ class ReplayedHeap {
     own.heap.deallocate(found->second);
     blocks.erase(found);
   }
+
+  std::uint64_t displaced_before_ = 0;
 };
 
 }  // namespace ebb::test
