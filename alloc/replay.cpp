@@ -101,9 +101,9 @@ bool Replay::Impl::make_table() noexcept {
   }
   try {
     if (slots_.size() <= most) {
-      slots_.resize(most + 1);
       living_.reserve(most);
       passed_.reserve(passed_most);
+      slots_.resize(most + 1);  // last: its size tells that the others have their room
     }
   } catch (const std::bad_alloc&) {
     return false;
