@@ -158,7 +158,7 @@ bool Replay::Impl::end() noexcept {
     if (mode_ == Mode::solid && table_.count != 0 && !deviated_ && next_ == plan_->size()) {
       outliving = find_outliving();
     }
-    const IterationPlan* const followed = mode_ == Mode::unplanned ? nullptr : plan_;
+    const IterationPlan* followed = mode_ == Mode::unplanned ? nullptr : plan_;
     if (!outliving.empty()) {
       work = set_->learn_outliving(*plan_, outliving);
     }
@@ -166,6 +166,7 @@ bool Replay::Impl::end() noexcept {
     AllocationSequence recorded = recording_.is_on() ? recording_.end() : AllocationSequence{};
     leave();
     if (!recorded.empty()) {
+      followed = find_plan_of(recorded, followed);
       work = set_->take(std::move(recorded)) || work;
     }
     if (unlike && !work) {
@@ -175,6 +176,16 @@ bool Replay::Impl::end() noexcept {
   }
   mode_ = Mode::closed;
   return work;
+}
+
+// An iteration that left its plan may have one of its own, which begins alike: the next one begins
+// on that.
+const IterationPlan* Replay::Impl::find_plan_of(const AllocationSequence& recorded,
+                                                const IterationPlan* otherwise) const noexcept {
+  const auto& list = plans_->list;
+  const auto own = std::find_if(list.begin(), list.end(),
+                                [&](const auto& plan) { return plan->repeats(recorded); });
+  return own == list.end() ? otherwise : own->get();
 }
 
 // Tells the set's figures. Returns whether the iteration was not at all as planned.

@@ -139,6 +139,8 @@ class Replay::Impl {
   void come_loose() noexcept;
   void loosen() noexcept;
   std::vector<std::uint32_t> find_outliving() const noexcept;
+  const detail::IterationPlan* find_plan_of(const AllocationSequence& recorded,
+                                            const detail::IterationPlan* otherwise) const noexcept;
   bool note_outcome() noexcept;
   void catch_up() noexcept;
   void go_on_quickly() noexcept;
