@@ -138,7 +138,8 @@ inline std::size_t count_moved(const Addresses& planned, const Addresses& now) {
 // Runs iterations of programs on one heap, with plans.
 class ReplayedHeap {
  public:
-  explicit ReplayedHeap(PoolOptions options = {}) : own(std::move(options)) {}
+  explicit ReplayedHeap(PoolOptions options = {}, PlanSetOptions plan_options = {})
+      : own(std::move(options)), plans(plan_options) {}
 
   // Runs one iteration; what it leaves alive is freed after its end.
   void run(const Program& program, const Place& place = {"program", 1}) {

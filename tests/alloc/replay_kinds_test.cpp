@@ -90,6 +90,39 @@ TEST_CASE("replay kinds: one that differs while blocks live overlaps nothing") {
   }
 }
 
+TEST_CASE("replay kinds: one that takes over does not count on deaths that did not come") {
+  // Of the same first two allocations: one after the other in the first, side by side in the
+  // second.
+  const Program alone{{10'000, 0}, {0, 0}, {5000, 1}, {0, 1}, {5001, 2}, {0, 2}};
+  const Program together{{10'000, 0}, {5000, 1}, {0, 1}, {0, 0}, {3000, 3}, {0, 3}};
+  ReplayedHeap replayed;
+  replayed.learn(alone);
+  replayed.learn(together);
+  replayed.run(together);  // begins on the first plan, and finds that it has one of its own
+  const auto planned = replayed.addresses(together);
+  REQUIRE(planned.at(0) == planned.at(3));
+  REQUIRE(planned.at(0) < planned.at(1));
+  replayed.newly_displaced();
+  // Begins on the second, goes on as the first, and has its first block alive, in the way.
+  replayed.run({{10'000, 0}, {5000, 1}, {0, 1}, {5001, 2}, {0, 0}, {0, 2}});
+  CHECK(replayed.newly_displaced() == 1);
+}
+
+TEST_CASE("replay kinds: one that begins as another, but frees later, comes to its own plan") {
+  const Program early{{10'000, 0}, {0, 0}, {5000, 1}, {0, 1}, {7000, 2}, {0, 2}};
+  const Program late{{10'000, 0}, {5000, 1}, {0, 1}, {0, 0}, {3000, 3}, {0, 3}};
+  ReplayedHeap replayed;
+  replayed.learn(early);
+  replayed.learn(late);
+  replayed.run(late);
+  replayed.newly_displaced();
+  for (int i = 0; i < 3; ++i) {
+    replayed.run(late);
+  }
+  CHECK(replayed.newly_displaced() == 0);
+  CHECK(replayed.plans.plans().size() == 2);
+}
+
 TEST_CASE("replay kinds: a program that changes for good is planned anew at once") {
   for (std::uint64_t first = ebb::test::test_seed(), seed = first; seed < first + 10; ++seed) {
     CAPTURE(seed);

@@ -2,6 +2,7 @@
 // Whatever programs do, blocks overlap nothing, keep their content, and leave nothing behind; what
 // repeats exactly is followed exactly. checks=full adds the heap's own proof. [alloc.replay]
 #include "replay_program.h"
+#include "support/sanitized.h"
 
 #include <algorithm>
 #include <cstdint>
@@ -25,12 +26,13 @@ void check_empty(OwnHeap& own) {
   CHECK(own.heap.stats().reserved == Bytes{0});
 }
 
+// Seeds for the usual stress.
 template <class Run>
 void for_each_seed(std::uint64_t seeds, Run run) {
   const std::uint64_t first = ebb::test::test_seed();
-  // seeds: for the usual stress
+  const std::uint64_t slower = ebb::test::is_sanitized() ? 4 : 1;
   const std::uint64_t count =
-      std::max<std::uint64_t>(ebb::test::stress(20'000) * seeds / 20'000, 3);
+      std::max<std::uint64_t>(ebb::test::stress(20'000) * seeds / 20'000 / slower, 2);
   for (std::uint64_t seed = first; seed < first + count; ++seed) {
     CAPTURE(seed);
     run(seed);

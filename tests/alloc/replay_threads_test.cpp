@@ -92,6 +92,12 @@ TEST_CASE("replay threads: two iterate side by side and share their plans") {
       }
     }
     CHECK(others.stop() == 0);
+    OwnHeap own;
+    NestedRunner runner(own.heap, sets, seed, nullptr);
+    for (int round = 0; round < 12; ++round) {
+      runner.run(program, 0);
+      ebb::test::plan_all(sets);
+    }
     CHECK(sets[0].stats().planned > 0);
   }
 }
