@@ -224,7 +224,7 @@ TEST_CASE("replay fault: each heap call that fails leaves nothing behind") {
   std::mt19937_64 random(seed);
   // Most calls are the shadow map's where there is one: not each of them then.
   const std::uint64_t stride = EBB_CHECKS >= 2 ? 5 : 1;
-  for (const std::uint64_t times : {1, 50}) {
+  for (const std::uint64_t times : {1U, 50U}) {
     for (std::uint64_t call = 1;; call += 1 + random() % stride) {
       CAPTURE(call);
       CAPTURE(times);

@@ -183,7 +183,7 @@ TEST_CASE("replay nesting: recursion into the same site is not planned") {
 TEST_CASE("replay nesting: an inner iteration that needs more is planned anew on both levels") {
   Nest nest;
   nest.settle([&] { run_two(nest); });
-  for (const std::size_t bytes : {40'000, 10'000, 100'000, 64}) {
+  for (const std::size_t bytes : {40'000U, 10'000U, 100'000U, 64U}) {
     CAPTURE(bytes);
     nest.settle([&] { run_two(nest, bytes); });
     const auto before = nest.displaced();
@@ -271,7 +271,7 @@ TEST_CASE("replay nesting: what an inner iteration leaves alive stays where it i
   nest.end(1);
   nest.end(0);
   run_inner(nest, 2, 300);
-  for (const std::size_t name : {101, 11, 0, 100, 10}) {
+  for (const std::size_t name : {101U, 11U, 0U, 100U, 10U}) {
     nest.free(name);
   }
   nest.check_empty();

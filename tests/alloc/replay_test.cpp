@@ -66,7 +66,7 @@ TEST_CASE("replay: an iteration that ends early follows its plan as far as it go
   const Program program = ebb::test::random_program(random, 200, 20);
   replayed.learn(program);
   const auto planned = replayed.addresses(program);
-  for (const std::size_t steps : {1, 2, 17, 100, 150, 299}) {
+  for (const std::size_t steps : {1U, 2U, 17U, 100U, 150U, 299U}) {
     CAPTURE(steps);
     const Program cut(program.begin(), program.begin() + static_cast<std::ptrdiff_t>(steps));
     CHECK(ebb::test::count_moved(planned, replayed.addresses(cut)) == 0);
@@ -145,8 +145,8 @@ TEST_CASE("replay: blocks of no bytes, of large alignment, and too large ones") 
     CAPTURE(i);
     std::vector<Block> blocks;
     replayed.replay.begin(replayed.plans);
-    for (const std::size_t align : {64, 4096, 64, 1 << 21, 16, 64}) {
-      for (const std::size_t bytes : {0, 1, 64, 5000}) {
+    for (const std::size_t align : {64U, 4096U, 64U, 1U << 21, 16U, 64U}) {
+      for (const std::size_t bytes : {0U, 1U, 64U, 5000U}) {
         const Block block = replayed.take(bytes, {"odd", 1}, ebb::Align{align});
         REQUIRE(block);
         CHECK(block.bytes == Bytes{bytes});

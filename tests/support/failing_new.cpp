@@ -37,9 +37,13 @@ std::uint64_t FailingNew::calls() const noexcept {
 
 }  // namespace ebb::test
 
-// The other forms end up in these. Those for over-aligned types stay the library's.
+// The library's other forms end up in these. Those for over-aligned types stay its own.
+void* operator new(std::size_t bytes, const std::nothrow_t& /*tag*/) noexcept {
+  return ebb::test::fails() ? nullptr : std::malloc(bytes != 0 ? bytes : 1);
+}
+
 void* operator new(std::size_t bytes) {
-  void* const memory = ebb::test::fails() ? nullptr : std::malloc(bytes != 0 ? bytes : 1);
+  void* const memory = operator new(bytes, std::nothrow);
   if (memory == nullptr) {
     throw std::bad_alloc();
   }
@@ -51,5 +55,9 @@ void operator delete(void* memory) noexcept {
 }
 
 void operator delete(void* memory, std::size_t /*bytes*/) noexcept {
+  std::free(memory);
+}
+
+void operator delete(void* memory, const std::nothrow_t& /*tag*/) noexcept {
   std::free(memory);
 }
