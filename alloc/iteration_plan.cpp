@@ -160,7 +160,7 @@ void IterationPlan::set_slots(std::span<const std::uint64_t> offsets) {
     slot.offset = offsets[i];
     const bool quick = slot.offset != PlannedSlot::nowhere && entry.kind == AllocationKind::block;
     slot.bytes = quick ? entry.bytes.count() : PlannedSlot::nowhere;
-    slot.file.store(entry.place.file, std::memory_order_relaxed);
+    slot.file.store(quick ? entry.place.file : nullptr, std::memory_order_relaxed);
     slot.line = entry.place.line;
     slot.predecessors = {nobody, nobody};
     prefixes_.push_back(hash_entry(prefixes_.back(), entry));
@@ -233,7 +233,9 @@ bool IterationPlan::fits(std::size_t i, const SequenceEntry& entry) const noexce
   if (!sequence_[i].repeats(entry)) {
     return false;
   }
-  slots_[i].file.store(entry.place.file, std::memory_order_relaxed);
+  if (slots_[i].bytes != PlannedSlot::nowhere) {
+    slots_[i].file.store(entry.place.file, std::memory_order_relaxed);
+  }
   return true;
 }
 

@@ -27,7 +27,8 @@ struct PlannedSlot {
   std::uint64_t bytes = nowhere;
   // Relaxed: any of the names that the file has will do, and the one that came last is the
   // quickest to compare.
-  mutable std::atomic<const char*> file{""};
+  // Null where the quick way takes nothing: bytes alone would let a request of so many pass.
+  mutable std::atomic<const char*> file{nullptr};
   std::uint32_t line = 0;
   std::uint32_t more = 0;  // predecessors beyond two
   // The slots that had the addresses last before this one does, each at least a part of them. In

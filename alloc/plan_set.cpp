@@ -51,6 +51,13 @@ void prolong(AllocationSequence& sequence, const AllocationSequence& before) {
   }
 }
 
+// Of sequences of the same allocations: whether they die alike, too.
+bool die_alike(const AllocationSequence& a, const AllocationSequence& b) {
+  return std::equal(a.begin(), a.end(), b.begin(), [](const auto& x, const auto& y) {
+    return x.kind == y.kind && (x.kind == AllocationKind::outliving || x.dies == y.dies);
+  });
+}
+
 }  // namespace
 
 PlanSet::Impl::Impl(PlanSetOptions its_options, Place its_place) noexcept
@@ -155,6 +162,9 @@ bool PlanSet::Impl::want(AllocationSequence sequence) {
   for (const auto& plan : plans_->list) {
     if (plan->repeats(sequence)) {
       prolong(sequence, plan->sequence());
+      if (die_alike(sequence, plan->sequence())) {
+        return false;  // its addresses were not free, which no other plan would change
+      }
     }
   }
   jobs_.push_back(std::move(sequence));

@@ -25,6 +25,11 @@ const PlannedSlot no_slot;  // fits nothing
 // and goes there would have each of them touch new pages.
 constexpr std::uint32_t iterations_between_moves = 8;
 
+// An iteration is unlike its plan when more than this part of its blocks was displaced: without a
+// plan it needs less memory then.
+constexpr std::uint64_t unlike_share = 8;
+constexpr std::uint64_t few = 32;  // of an iteration that allocates little, some may be
+
 }  // namespace
 
 Replay::Impl::Impl() noexcept : at_(&no_slot) {}
@@ -91,7 +96,7 @@ void Replay::Impl::choose_plan() noexcept {
   if (std::none_of(list.begin(), list.end(), is_last)) {
     last_ = list.empty() ? nullptr : list.front().get();
   }
-  plan_ = last_;
+  plan_ = unsure_of_ == plans_.get() ? nullptr : last_;
 }
 
 bool Replay::Impl::make_table() noexcept {
@@ -101,9 +106,9 @@ bool Replay::Impl::make_table() noexcept {
   }
   try {
     if (slots_.size() <= most) {
-      slots_.resize(most + 1);
       living_.reserve(most);
       passed_.reserve(passed_most);
+      slots_.resize(most + 1);  // last: its size tells that the others have their room
     }
   } catch (const std::bad_alloc&) {
     return false;
@@ -134,7 +139,7 @@ bool Replay::Impl::open_range() noexcept {
 // Of a solid range that nobody lives in.
 void Replay::Impl::close_range() noexcept {
   HeapRecord& range = *std::exchange(range_, nullptr);
-  if (outer_ == nullptr) {
+  if (&range == heap_->plan_range.record) {
     return heap_->leave_plan_range();
   }
   if (range.is_marked()) {
@@ -155,26 +160,40 @@ bool Replay::Impl::end() noexcept {
     catch_up();
     heap_->drain();
     std::vector<std::uint32_t> outliving;
-    if (mode_ == Mode::solid && table_.count != 0 && !deviated_) {
+    if (mode_ == Mode::solid && table_.count != 0 && !deviated_ && next_ == plan_->size()) {
       outliving = find_outliving();
     }
-    const IterationPlan* const followed = mode_ == Mode::unplanned ? nullptr : plan_;
+    const bool unlike = note_outcome();
+    const IterationPlan* followed = unlike ? nullptr : plan_;
     if (!outliving.empty() && is_to_be_learned(outliving)) {
       work = set_->learn_outliving(*plan_, outlived_before_);
     }
-    const bool unlike = note_outcome();
     AllocationSequence recorded = recording_.is_on() ? recording_.end() : AllocationSequence{};
     leave();
     if (!recorded.empty()) {
+      followed = find_plan_of(recorded, followed);
       work = set_->take(std::move(recorded)) || work;
     }
     if (unlike && !work) {
       set_->note_unlike();
     }
+    // What is not at all like its plan had better have none, until one repeats that is known.
+    const bool is_lost = unlike && followed == nullptr;
+    unsure_of_ = is_lost ? plans_.get() : nullptr;
     last_ = followed != nullptr ? followed : last_;
   }
   const bool was_open = std::exchange(mode_, Mode::closed) != Mode::closed;
   return work || (was_open && set_->is_unclaimed());
+}
+
+// An iteration that left its plan may have one of its own, which begins alike: the next one begins
+// on that.
+const IterationPlan* Replay::Impl::find_plan_of(const AllocationSequence& recorded,
+                                                const IterationPlan* otherwise) const noexcept {
+  const auto& list = plans_->list;
+  const auto own = std::find_if(list.begin(), list.end(),
+                                [&](const auto& plan) { return plan->repeats(recorded); });
+  return own == list.end() ? otherwise : own->get();
 }
 
 // Tells the set's figures. Returns whether the iteration was not at all as planned.
@@ -183,7 +202,7 @@ bool Replay::Impl::note_outcome() noexcept {
   if (deviated_) {
     set_->deviated.fetch_add(1, std::memory_order_relaxed);
   }
-  if (mode_ == Mode::unplanned || displaced_ * 4 > next_) {
+  if (mode_ == Mode::unplanned || displaced_ * unlike_share > next_ + few) {
     return true;
   }
   if (!deviated_ && displaced_ == 0) {
@@ -192,7 +211,8 @@ bool Replay::Impl::note_outcome() noexcept {
   return false;
 }
 
-// An iteration of which much lives on has ended by an accident; nothing is learned from that.
+// An iteration of which much lives on, like one that ended early, ended by an accident; nothing is
+// learned from that.
 std::vector<std::uint32_t> Replay::Impl::find_outliving() const noexcept {
   std::vector<std::uint32_t> found;
   if (table_.count > 1 + plan_->size() / 8) {
@@ -273,11 +293,13 @@ void Replay::Impl::loosen() noexcept {
     }
   }
   table_.count = 0;
-  heap_->dissolve(*std::exchange(range_, nullptr), living_);
-  if (outer_ == nullptr) {
+  if (range_ == heap_->plan_range.record) {  // and not what one around this, gone by now, gave
     heap_->plan_range.record = nullptr;
     heap_->plan_range.in_use = false;
+  } else if (range_->is_marked()) {
+    heap_->note_death(*range_);
   }
+  heap_->dissolve(*std::exchange(range_, nullptr), living_);
   mode_ = Mode::loose;
   own_heap_ = nullptr;
   at_ = &no_slot;

@@ -141,6 +141,8 @@ class Replay::Impl {
   void loosen() noexcept;
   std::vector<std::uint32_t> find_outliving() const noexcept;
   bool is_to_be_learned(std::vector<std::uint32_t>& outliving) noexcept;
+  const detail::IterationPlan* find_plan_of(const AllocationSequence& recorded,
+                                            const detail::IterationPlan* otherwise) const noexcept;
   bool note_outcome() noexcept;
   void catch_up() noexcept;
   void go_on_quickly() noexcept;
@@ -173,6 +175,8 @@ class Replay::Impl {
   std::shared_ptr<const detail::Plans> plans_;
   std::uint64_t plans_of_ = 0;                   // the set's serial
   const detail::IterationPlan* last_ = nullptr;  // that an iteration ended on; of plans_
+  // The plans that the last iteration was unlike all of; null: it was not.
+  const detail::Plans* unsure_of_ = nullptr;
   detail::Recording recording_;
 };
 

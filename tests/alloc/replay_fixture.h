@@ -7,9 +7,12 @@
 
 #include <ebb/alloc/replay.h>
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <random>
+#include <utility>
 #include <vector>
 
 namespace ebb::test {
@@ -18,10 +21,17 @@ namespace ebb::test {
 struct ProgramStep {
   std::size_t bytes = 0;   // 0: a free
   std::size_t number = 0;  // of the allocation, from 0
+  std::uint32_t line = 0;  // of its place, counted from the iteration's
 };
 
 // An iteration as it should go.
 using Program = std::vector<ProgramStep>;
+
+// Returns how large one more block is, in programs whose largest is that.
+inline std::size_t random_bytes(std::mt19937_64& random, std::size_t largest) {
+  const std::size_t doublings = 1 + random() % 12;
+  return 1 + random() % (largest >> doublings);
+}
 
 // Returns a program of count allocations, of which about alive live at any time, all of them freed
 // by its end.
@@ -35,8 +45,7 @@ inline Program random_program(std::mt19937_64& random, std::size_t count, std::s
     living.erase(living.begin() + static_cast<std::ptrdiff_t>(at));
   };
   for (std::size_t number = 0; number < count; ++number) {
-    const std::size_t doublings = 1 + random() % 12;
-    program.push_back({1 + random() % (largest >> doublings), number});
+    program.push_back({random_bytes(random, largest), number});
     living.push_back(number);
     while (living.size() > alive || (living.size() > 1 && random() % 3 == 0)) {
       drop_one();
@@ -48,63 +57,89 @@ inline Program random_program(std::mt19937_64& random, std::size_t count, std::s
   return program;
 }
 
-// Returns the program with a share of its allocations changed: left out, put in, of another size,
-// freed late.
-inline Program deviate(std::mt19937_64& random, const Program& program, double share) {
-  std::uniform_real_distribution<double> chance(0, 1);
-  Program changed;
-  std::vector<bool> left_out;
-  std::vector<std::pair<std::size_t, std::size_t>> late;  // steps to go, number
-  std::size_t extra = program.size();                     // numbers of what is put in
-  const auto pass_time = [&] {
-    for (auto& entry : late) {
-      if (entry.first-- == 1) {
-        changed.push_back({0, entry.second});
-      }
-    }
-    std::erase_if(late, [](const auto& entry) { return entry.first == 0; });
-  };
-  for (const ProgramStep& step : program) {
-    pass_time();
-    const bool deviates = chance(random) < share;
-    if (step.bytes == 0) {
-      if (left_out[step.number]) {
+// Makes programs that deviate from one.
+class Deviation {
+ public:
+  Deviation(std::mt19937_64& random, std::size_t largest) : random_(random), largest_(largest) {}
+
+  // Returns the program with a share of its allocations changed, each in one of four ways: left
+  // out, preceded by one more, of half to twice the size, or freed late.
+  Program of(const Program& program, double share) {
+    std::uniform_real_distribution<double> chance(0, 1);
+    std::size_t extra = program.size();  // numbers of what is put in
+    ways_.assign(program.size(), as_before);
+    for (const ProgramStep& step : program) {
+      pass_time();
+      if (step.bytes == 0) {
+        free(step);
         continue;
       }
-      if (deviates) {
-        late.emplace_back(1 + random() % 40, step.number);
-      } else {
-        changed.push_back(step);
+      const Way way = chance(random_) < share ? static_cast<Way>(random_() % 4) : as_before;
+      ways_[step.number] = way;
+      if (way == preceded) {
+        changed_.push_back({random_bytes(random_, largest_), extra});
+        free_later(extra++);
       }
-      continue;
+      if (way != left_out) {
+        changed_.push_back(step);
+      }
+      if (way == resized) {
+        std::size_t& bytes = changed_.back().bytes;
+        bytes = std::max<std::size_t>(1, bytes / 2 + random_() % (bytes * 3 / 2 + 1));
+      }
     }
-    left_out.resize(step.number + 1);
-    const auto kind = random() % 3;
-    if (deviates && kind == 0) {
-      left_out[step.number] = true;
-      continue;
+    for (const auto& entry : late_) {
+      changed_.push_back({0, entry.second});
     }
-    if (deviates && kind == 1) {
-      const std::size_t number = extra++;
-      changed.push_back({1 + random() % 100'000, number});
-      late.emplace_back(1 + random() % 40, number);
-    }
-    ProgramStep made = step;
-    if (deviates && kind == 2) {
-      made.bytes = std::max<std::size_t>(1, made.bytes / 2 + random() % (made.bytes * 3 / 2 + 1));
-    }
-    changed.push_back(made);
+    late_.clear();
+    return std::exchange(changed_, {});
   }
-  for (const auto& entry : late) {
-    changed.push_back({0, entry.second});
+
+ private:
+  enum Way : std::uint8_t { left_out, preceded, resized, freed_late, as_before };
+
+  void free(const ProgramStep& step) {
+    if (ways_[step.number] == freed_late) {
+      free_later(step.number);
+    } else if (ways_[step.number] != left_out) {
+      changed_.push_back(step);
+    }
   }
-  return changed;
+  void free_later(std::size_t number) { late_.emplace_back(1 + random_() % 40, number); }
+  void pass_time() {
+    for (auto& entry : late_) {
+      if (entry.first-- == 1) {
+        changed_.push_back({0, entry.second});
+      }
+    }
+    std::erase_if(late_, [](const auto& entry) { return entry.first == 0; });
+  }
+
+  std::mt19937_64& random_;
+  std::size_t largest_;
+  Program changed_;
+  std::vector<Way> ways_;                                  // by number
+  std::vector<std::pair<std::size_t, std::size_t>> late_;  // steps to go, number
+};
+
+// Where an iteration's blocks went, by number.
+using Addresses = std::map<std::size_t, void*>;
+
+// Returns how many of the blocks that both iterations had lay elsewhere.
+inline std::size_t count_moved(const Addresses& planned, const Addresses& now) {
+  std::size_t moved = 0;
+  for (const auto& [number, data] : now) {
+    const auto found = planned.find(number);
+    moved += found != planned.end() && found->second != data ? 1 : 0;
+  }
+  return moved;
 }
 
 // Runs iterations of programs on one heap, with plans.
 class ReplayedHeap {
  public:
-  explicit ReplayedHeap(PoolOptions options = {}) : own(std::move(options)) {}
+  explicit ReplayedHeap(PoolOptions options = {}, PlanSetOptions plan_options = {})
+      : own(std::move(options)), plans(plan_options) {}
 
   // Runs one iteration; what it leaves alive is freed after its end.
   void run(const Program& program, const Place& place = {"program", 1}) {
@@ -120,10 +155,8 @@ class ReplayedHeap {
         free(blocks, step.number);
         continue;
       }
-      BlockRecord* const record =
-          replay.take(own.heap, Bytes{step.bytes}, default_align_cpu, Stream{}, place);
-      REQUIRE(record != nullptr);
-      const Block block = record->block(record->data);
+      const Block block = take(step.bytes, {place.file, place.line + step.line});
+      REQUIRE(block);
       fill(block, step.number);
       visit(step.number, block);
       blocks[step.number] = block;
@@ -132,6 +165,23 @@ class ReplayedHeap {
     while (!blocks.empty()) {
       free(blocks, blocks.begin()->first);
     }
+  }
+  // Runs one, and returns where its blocks went.
+  Addresses addresses(const Program& program) {
+    Addresses found;
+    run(program, {"program", 1},
+        [&](std::size_t number, const Block& block) { found[number] = block.data; });
+    return found;
+  }
+  // Takes a block of the iteration that is open, or a false one.
+  Block take(std::size_t bytes, const Place& place = {"program", 1},
+             Align align = default_align_cpu) {
+    BlockRecord* const record = replay.take(own.heap, Bytes{bytes}, align, Stream{}, place);
+    return record != nullptr ? record->block(record->data) : Block{};
+  }
+  // Blocks displaced since the last call.
+  std::uint64_t newly_displaced() {
+    return plans.stats().displaced - std::exchange(displaced_before_, plans.stats().displaced);
   }
   // Runs the program until it is planned.
   void learn(const Program& program) {
@@ -155,6 +205,8 @@ class ReplayedHeap {
     own.heap.deallocate(found->second);
     blocks.erase(found);
   }
+
+  std::uint64_t displaced_before_ = 0;
 };
 
 }  // namespace ebb::test
