@@ -25,10 +25,8 @@ const PlannedSlot no_slot;  // fits nothing
 // and goes there would have each of them touch new pages.
 constexpr std::uint32_t iterations_between_moves = 8;
 
-// An iteration is unlike its plan when more than this part of its blocks was displaced: without a
-// plan it needs less memory then.
-constexpr std::uint64_t unlike_share = 8;
-constexpr std::uint64_t few = 32;  // of an iteration that allocates little, some may be
+// An iteration is unlike its plan when more than this part of its blocks was displaced.
+constexpr std::uint64_t unlike_share = 4;
 
 }  // namespace
 
@@ -96,7 +94,7 @@ void Replay::Impl::choose_plan() noexcept {
   if (std::none_of(list.begin(), list.end(), is_last)) {
     last_ = list.empty() ? nullptr : list.front().get();
   }
-  plan_ = unsure_of_ == plans_.get() ? nullptr : last_;
+  plan_ = last_;
 }
 
 bool Replay::Impl::make_table() noexcept {
@@ -164,7 +162,7 @@ bool Replay::Impl::end() noexcept {
       outliving = find_outliving();
     }
     const bool unlike = note_outcome();
-    const IterationPlan* followed = unlike ? nullptr : plan_;
+    const IterationPlan* followed = mode_ == Mode::unplanned ? nullptr : plan_;
     if (!outliving.empty() && is_to_be_learned(outliving)) {
       work = set_->learn_outliving(*plan_, outlived_before_);
     }
@@ -177,9 +175,6 @@ bool Replay::Impl::end() noexcept {
     if (unlike && !work) {
       set_->note_unlike();
     }
-    // What is not at all like its plan had better have none, until one repeats that is known.
-    const bool is_lost = unlike && followed == nullptr;
-    unsure_of_ = is_lost ? plans_.get() : nullptr;
     last_ = followed != nullptr ? followed : last_;
   }
   const bool was_open = std::exchange(mode_, Mode::closed) != Mode::closed;
@@ -202,7 +197,7 @@ bool Replay::Impl::note_outcome() noexcept {
   if (deviated_) {
     set_->deviated.fetch_add(1, std::memory_order_relaxed);
   }
-  if (mode_ == Mode::unplanned || displaced_ * unlike_share > next_ + few) {
+  if (mode_ == Mode::unplanned || displaced_ * unlike_share > next_) {
     return true;
   }
   if (!deviated_ && displaced_ == 0) {

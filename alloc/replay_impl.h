@@ -175,8 +175,6 @@ class Replay::Impl {
   std::shared_ptr<const detail::Plans> plans_;
   std::uint64_t plans_of_ = 0;                   // the set's serial
   const detail::IterationPlan* last_ = nullptr;  // that an iteration ended on; of plans_
-  // The plans that the last iteration was unlike all of; null: it was not.
-  const detail::Plans* unsure_of_ = nullptr;
   detail::Recording recording_;
 };
 
