@@ -32,8 +32,9 @@ constexpr std::uint64_t unlike_share = 4;
 
 Replay::Impl::Impl() noexcept : at_(&no_slot) {}
 
+// An iteration that was left open is not ended, since its set may be gone.
 void Replay::Impl::begin(PlanSet::Impl& its_set) noexcept {
-  end();
+  leave();
   set_ = &its_set;
   if (plans_of_ != its_set.serial) {
     plans_of_ = its_set.serial;
@@ -379,7 +380,11 @@ HeapRecord* Replay::Impl::open_inner(const Place& where, std::size_t bytes) noex
 Replay::Replay() : impl_(std::make_unique<Impl>()) {}
 
 Replay::~Replay() {
-  end();
+  abandon();
+}
+
+void Replay::abandon() noexcept {
+  impl_->leave();
 }
 
 void Replay::begin(PlanSet& set) noexcept {

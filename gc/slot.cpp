@@ -129,9 +129,9 @@ void leave_owner(const Slot& saved, bool keep_heap) noexcept {
   }
 }
 
-void end_replay() noexcept {
+void abandon_replay() noexcept {
   if (this_slot.replay != nullptr) {
-    std::exchange(this_slot.replay, nullptr)->end();
+    std::exchange(this_slot.replay, nullptr)->abandon();
   }
 }
 
@@ -146,7 +146,7 @@ void drop_stale_owner() noexcept {
     return;
   }
   this_slot.owner = Owner{};
-  end_replay();
+  abandon_replay();
   record->forget_opener();
 }
 

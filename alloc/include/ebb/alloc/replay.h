@@ -109,7 +109,7 @@ class Replay {
   Replay& operator=(const Replay&) = delete;
   Replay(Replay&&) = delete;
   Replay& operator=(Replay&&) = delete;
-  ~Replay();  // ends it, on its thread
+  ~Replay();  // abandons it, on its thread
 
   // Begins an iteration. The heap that its first take() names is the one it goes along with; if
   // another replay of this thread is under way there, this one is nested in it. [gc.nest]
@@ -123,6 +123,9 @@ class Replay {
   // Ends the iteration. Blocks that are alive stay where they are, and are the heap's like any
   // other. Returns whether the set has work that no thread has been told of. Once more is fine.
   bool end() noexcept;
+
+  // As end, but tells the set nothing: it may be gone.
+  void abandon() noexcept;
 
   class Impl;
 
