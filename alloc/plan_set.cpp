@@ -88,6 +88,10 @@ bool PlanSet::Impl::rests() noexcept {
 
 void PlanSet::Impl::note_followed() noexcept {
   followed.fetch_add(1, std::memory_order_relaxed);
+  note_repeating();
+}
+
+void PlanSet::Impl::note_repeating() noexcept {
   if (unlike_.load(std::memory_order_relaxed) != 0) {
     unlike_.store(0, std::memory_order_relaxed);
     rest_next_.store(4, std::memory_order_relaxed);
@@ -104,10 +108,11 @@ void PlanSet::Impl::note_unlike() noexcept {
   }
 }
 
-bool PlanSet::Impl::take(AllocationSequence recorded) noexcept {
+bool PlanSet::Impl::take(AllocationSequence recorded, bool unlike) noexcept {
   const std::lock_guard lock(mutex_);
   try {
     if (is_known(recorded)) {
+      note_repeating();
       return false;
     }
     const auto twin = std::find_if(seen_.begin(), seen_.end(),
@@ -117,8 +122,12 @@ bool PlanSet::Impl::take(AllocationSequence recorded) noexcept {
       if (seen_.size() > seen_most) {
         seen_.pop_back();
       }
+      if (unlike) {
+        note_unlike();
+      }
       return false;
     }
+    note_repeating();
     merge(recorded, *twin);
     seen_.erase(twin);
     return want(std::move(recorded));

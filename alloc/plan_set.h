@@ -47,10 +47,12 @@ class PlanSet::Impl {
   // ones did not repeat, or because what they recorded is being planned.
   bool rests() noexcept;
   void note_followed() noexcept;
+  void note_repeating() noexcept;
   void note_unlike() noexcept;
 
-  // Takes what an iteration recorded. Returns whether there is work now.
-  bool take(AllocationSequence recorded) noexcept;
+  // Takes what an iteration recorded; unlike: it was not at all as a plan had it. Returns whether
+  // there is work now.
+  bool take(AllocationSequence recorded, bool unlike) noexcept;
   // The blocks of these entries of a plan outlived an iteration that followed it. Returns whether
   // there is work now.
   bool learn_outliving(const IterationPlan& plan,

@@ -21,9 +21,11 @@ namespace {
 
 const PlannedSlot no_slot;  // fits nothing
 
-// A range that something foreign lives in moves no sooner than after so many iterations: what comes
-// and goes there would have each of them touch new pages.
-constexpr std::uint32_t iterations_between_moves = 8;
+// A range that something foreign lives in moves, but what comes and goes there would have each
+// iteration touch new pages: so each move waits for twice as many iterations, at most so many,
+// until a range was good for as many again.
+constexpr std::uint32_t wait_most = 64;
+constexpr std::uint32_t good_after = 16;
 
 // An iteration is unlike its plan when more than this part of its blocks was displaced.
 constexpr std::uint64_t unlike_share = 4;
@@ -123,14 +125,15 @@ bool Replay::Impl::open_range() noexcept {
     base_ = range_ == nullptr ? nullptr : range_->begin();
     return range_ != nullptr;
   }
-  const bool may_move =
-      heap_->plan_range.begin == nullptr || ++iterations_since_move_ >= iterations_between_moves;
+  ++since_move_;
   const std::byte* const before = heap_->plan_range.begin;
-  const bool opened = heap_->open_plan_range(size, may_move);
+  const bool opened = heap_->open_plan_range(size, before == nullptr || since_move_ > move_wait_);
   range_ = heap_->plan_range.record;
   base_ = heap_->plan_range.begin;
-  if (base_ != before) {
-    iterations_since_move_ = 0;
+  if (before != nullptr && base_ != before) {
+    move_wait_ =
+        since_move_ > good_after + move_wait_ ? 1 : std::min(2 * move_wait_ + 1, wait_most);
+    since_move_ = 0;
   }
   return opened;
 }
@@ -171,9 +174,8 @@ bool Replay::Impl::end() noexcept {
     leave();
     if (!recorded.empty()) {
       followed = find_plan_of(recorded, followed);
-      work = set_->take(std::move(recorded)) || work;
-    }
-    if (unlike && !work) {
+      work = set_->take(std::move(recorded), unlike) || work;
+    } else if (unlike) {
       set_->note_unlike();
     }
     last_ = followed != nullptr ? followed : last_;

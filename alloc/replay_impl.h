@@ -167,7 +167,8 @@ class Replay::Impl {
   std::size_t settled_end_ = 0;
   std::uint32_t misses_ = 0;  // running
   std::uint64_t displaced_ = 0;
-  std::uint32_t iterations_since_move_ = 0;
+  std::uint32_t since_move_ = 0;            // iterations
+  std::uint32_t move_wait_ = 0;             // how many of them have to pass before the next
   std::vector<std::uint32_t> passed_;       // slots passed over that may still come, lowest first
   std::vector<detail::HeapRecord*> slots_;  // the table's
   std::vector<detail::HeapRecord*> living_;

@@ -13,6 +13,7 @@
 #include <cstring>
 #include <new>
 
+#include <malloc.h>
 #include <unistd.h>
 
 namespace ebb::bench {
@@ -143,6 +144,7 @@ Figures replay(const Trace& trace, const Effort& effort, Slots& slots, Between b
   const std::uint64_t before = resident_bytes();
   replay_once(trace, slots, pages);
   between();
+  forget_resident_peak();
   const Iterations touched = replay_once(trace, slots, pages);
   const auto resident = static_cast<double>(resident_peak_bytes() - before);
   Figures figures;
@@ -192,6 +194,7 @@ Figures replay_planned(const Trace& trace, const Effort& effort) {
     std::uint64_t displaced = 0;
     figures = replay(trace, effort, slots, [&] {
       slots.plans.work();
+      ::malloc_trim(0);  // what planning took is none of an iteration's
       displaced = slots.plans.stats().displaced;
     });
     figures["displaced"] = static_cast<double>(slots.plans.stats().displaced - displaced);
