@@ -34,9 +34,10 @@ constexpr std::uint64_t few = 32;  // of an iteration that allocates little, som
 
 Replay::Impl::Impl() noexcept : at_(&no_slot) {}
 
-void Replay::Impl::begin(PlanSet::Impl& its_set) noexcept {
+void Replay::Impl::begin(PlanSet::Impl& its_set, const Place& its_place) noexcept {
   end();
   set_ = &its_set;
+  place_ = its_place;
   if (plans_of_ != its_set.serial) {
     plans_of_ = its_set.serial;
     plans_.reset();
@@ -120,7 +121,7 @@ bool Replay::Impl::make_table() noexcept {
 bool Replay::Impl::open_range() noexcept {
   const std::size_t size = std::max(plans_->height, PlanSet::Impl::granule);
   if (outer_ != nullptr) {
-    range_ = outer_->open_inner(set_->place, size);
+    range_ = outer_->open_inner(place_, size);
     base_ = range_ == nullptr ? nullptr : range_->begin();
     return range_ != nullptr;
   }
@@ -387,8 +388,8 @@ Replay::~Replay() {
   end();
 }
 
-void Replay::begin(PlanSet& set) noexcept {
-  impl_->begin(set.impl());
+void Replay::begin(PlanSet& set, const Place& place) noexcept {
+  impl_->begin(set.impl(), place);
 }
 
 BlockRecord* Replay::take(Heap& heap, Bytes bytes, Align align, Stream stream,

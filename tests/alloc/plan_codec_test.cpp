@@ -195,10 +195,11 @@ TEST_CASE("plan codec: names stay while what was learned from a loaded plan repl
     before.learn(program);
     ReplayedHeap after;
     after.plans.load(before.plans.save());
-    // The last block is kept, so that it is learned to outlive its iteration.
+    // The last block is kept, twice, so that it is learned to outlive its iteration.
     const Place place{"program", 1};
     Program keeping = program;
     keeping.pop_back();
+    after.run(keeping, place);
     after.run(keeping, place);
     after.plans.work();
     REQUIRE(after.plans.plans().size() == 1);
