@@ -117,8 +117,8 @@ class Loop {
   void save_plans(const std::string& path) const;
   // Adds the plans of such a file, and the first iteration that fits one follows it: call it before
   // that. Throws std::runtime_error where the file cannot be read, and std::invalid_argument, which
-  // names the line, for one that was changed or cut off, is of another version, or holds none; no
-  // plan is added then. What was changed in the program since costs nothing but its plan.
+  // names the line, for one that was changed or cut off, or is of another version; no plan is added
+  // then. What was changed in the program since costs nothing but its plan.
   void load_plans(const std::string& path);
   // Ends over() after the current step. Async-signal-safe.
   void stop() noexcept { stopped_.store(true, std::memory_order_relaxed); }
