@@ -13,6 +13,7 @@
 #include <optional>
 #include <stdexcept>
 #include <system_error>
+#include <utility>
 
 namespace ebb::inline v0 {
 
@@ -22,6 +23,8 @@ namespace {
 
 constexpr std::string_view heading = "ebb-plans 1";
 constexpr std::string_view checksum_word = "checksum ";
+constexpr std::string_view load_name = "PlanSet::load";
+constexpr std::string_view split_name = "split_plans";
 constexpr std::string_view outside = "-";
 constexpr std::size_t name_most = 4096;
 constexpr std::array<std::string_view, 3> kinds = {"block", "outliving", "iteration"};
@@ -53,15 +56,19 @@ std::string escaped(std::string_view name) {
   return out;
 }
 
+void check_name(std::string_view name) {
+  if (name.size() > name_most) {
+    throw std::invalid_argument(
+        "[PlanSet::save] the name of a file has " + std::to_string(name.size()) + " bytes, " +
+        std::to_string(name_most) + " are the most: " + std::string(name.substr(0, 80)) + "...");
+  }
+}
+
 // By content: the compiler may keep a file's name several times.
 class FileTable {
  public:
   std::size_t number_of(std::string_view name) {
-    if (name.size() > name_most) {
-      throw std::invalid_argument(
-          "[PlanSet::save] the name of a file has " + std::to_string(name.size()) + " bytes, " +
-          std::to_string(name_most) + " are the most: " + std::string(name.substr(0, 80)) + "...");
-    }
+    check_name(name);
     const auto [at, added] = numbers_.try_emplace(name, numbers_.size());
     if (added) {
       text_ += "file " + escaped(name) + "\n";
@@ -96,12 +103,15 @@ void write_plan(std::string& out, const IterationPlan& plan) {
          files.text() + entries;
 }
 
-// What is left of a text, line by line. Refuses by the number of the line read last.
+// What is left of a text, line by line. Refuses on behalf of a function, by the number of the line
+// read last.
 class Lines {
  public:
-  explicit Lines(std::string_view text) : left_(text) {}
+  Lines(std::string_view text, std::string_view function, std::size_t first_line = 1)
+      : left_(text), function_(function), number_(first_line - 1) {}
 
   bool is_at_end() const { return left_.empty(); }
+  std::string_view left() const { return left_; }
   std::size_t number() const { return number_; }
   std::string_view next() {
     ++number_;
@@ -114,13 +124,15 @@ class Lines {
     return line;
   }
   [[noreturn]] void refuse(const std::string& what) const { refuse(number_, what); }
-  [[noreturn]] static void refuse(std::size_t line, const std::string& what) {
-    throw std::invalid_argument("[PlanSet::load] line " + std::to_string(line) + ": " + what);
+  [[noreturn]] void refuse(std::size_t line, const std::string& what) const {
+    throw std::invalid_argument("[" + std::string(function_) + "] line " + std::to_string(line) +
+                                ": " + what);
   }
 
  private:
   std::string_view left_;
-  std::size_t number_ = 0;
+  std::string_view function_;
+  std::size_t number_;
 };
 
 // What a message shows of a text that may hold anything.
@@ -162,6 +174,14 @@ class Words {
     }
     return value;
   }
+  // Returns all that is left of the line.
+  std::string_view rest(const char* what) {
+    if (ended_) {
+      lines_.refuse("the " + std::string(what) + " is missing");
+    }
+    ended_ = true;
+    return std::exchange(left_, {});
+  }
   void end() const {
     if (!ended_) {
       lines_.refuse("more than belongs here: " + shown(left_));
@@ -174,27 +194,32 @@ class Words {
   bool ended_ = false;
 };
 
-// Returns the text without its last line, which is the checksum of the rest.
-std::string_view checked_body(std::string_view text) {
-  Lines lines(text);
+void check_heading(Lines& lines) {
   if (const std::string_view first = lines.next(); first != heading) {
     lines.refuse(shown(first) + " is not '" + std::string(heading) + "'");
   }
-  const auto last_line =
-      static_cast<std::size_t>(std::count(text.begin(), text.end(), '\n') + (text.back() != '\n'));
+}
+
+// Returns the lines without the last one, which is the checksum of the rest.
+std::string_view checked_body(Lines lines) {
+  const std::string_view text = lines.left();
+  const std::size_t last_line =
+      lines.number() + static_cast<std::size_t>(std::count(text.begin(), text.end(), '\n')) +
+      (text.ends_with('\n') ? 0 : 1);
+  check_heading(lines);
   if (text.back() != '\n') {
-    Lines::refuse(last_line, "the text is cut off");
+    lines.refuse(last_line, "the text is cut off");
   }
   const std::size_t begin = text.rfind('\n', text.size() - 2) + 1;
   const std::string_view body = text.substr(0, begin);
   const std::string_view last = text.substr(begin, text.size() - 1 - begin);
   if (!last.starts_with(checksum_word)) {
-    Lines::refuse(last_line, "the text is cut off: it does not end with a checksum");
+    lines.refuse(last_line, "the text is cut off: it does not end with a checksum");
   }
   if (last.substr(checksum_word.size()) != checksum_of(body)) {
-    Lines::refuse(last_line, "the checksum is " + shown(last.substr(checksum_word.size())) +
-                                 ", that of the text " + checksum_of(body) +
-                                 ": something was changed");
+    lines.refuse(last_line, "the checksum is " + shown(last.substr(checksum_word.size())) +
+                                ", that of the text " + checksum_of(body) +
+                                ": something was changed");
   }
   return body;
 }
@@ -203,6 +228,58 @@ std::optional<unsigned> hex_value(char c) {
   constexpr std::string_view digits = "0123456789abcdef";
   const std::size_t at = digits.find(c);
   return at == std::string_view::npos ? std::nullopt : std::optional(static_cast<unsigned>(at));
+}
+
+std::string unescaped(const Lines& lines, std::string_view text) {
+  std::string name;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    char c = text[i];
+    if (c == '\\') {
+      const bool is_whole = i + 3 < text.size() && text[i + 1] == 'x';
+      const std::optional<unsigned> high = is_whole ? hex_value(text[i + 2]) : std::nullopt;
+      const std::optional<unsigned> low = is_whole ? hex_value(text[i + 3]) : std::nullopt;
+      if (!high || !low) {
+        lines.refuse("a '\\' in the name of a file without xHH after it");
+      }
+      c = static_cast<char>(*high << 4 | *low);
+      i += 3;
+    }
+    if (c == '\0') {
+      lines.refuse("a byte of 0 in the name of a file");
+    }
+    name += c;
+  }
+  return name;
+}
+
+std::string read_name(const Lines& lines, std::string_view text) {
+  std::string name = unescaped(lines, text);
+  if (name.size() > name_most) {
+    lines.refuse("the name of a file has " + std::to_string(name.size()) + " bytes, " +
+                 std::to_string(name_most) + " are the most");
+  }
+  return name;
+}
+
+// A place that owns its name.
+struct NamedPlace {
+  std::string file;
+  std::uint32_t line = 0;
+};
+
+std::uint32_t read_line(Words& words) {
+  return static_cast<std::uint32_t>(
+      words.number("line", std::numeric_limits<std::uint32_t>::max()));
+}
+
+NamedPlace read_place(Lines& lines) {
+  Words words(lines, lines.next(), "place");
+  const std::uint32_t line = read_line(words);
+  return {read_name(lines, words.rest("name of a file")), line};
+}
+
+std::string describe(std::string_view file, std::uint32_t line) {
+  return escaped(file) + ":" + std::to_string(line);
 }
 
 class PlanReader {
@@ -230,7 +307,7 @@ class PlanReader {
     try {
       return IterationPlan::with_offsets(std::move(sequence_), granule_, std::move(offsets_));
     } catch (const std::invalid_argument& fault) {
-      Lines::refuse(first_line, "no plan begins here: " + std::string(fault.what()));
+      lines_.refuse(first_line, "no plan begins here: " + std::string(fault.what()));
     }
   }
 
@@ -241,34 +318,7 @@ class PlanReader {
     if (!line.starts_with(word)) {
       lines_.refuse("'file' should stand here, not " + shown(line));
     }
-    const std::string name = unescaped(line.substr(word.size()));
-    if (name.size() > name_most) {
-      lines_.refuse("the name of a file has " + std::to_string(name.size()) + " bytes, " +
-                    std::to_string(name_most) + " are the most");
-    }
-    files_.push_back(keep_name_(name));
-  }
-
-  std::string unescaped(std::string_view text) const {
-    std::string name;
-    for (std::size_t i = 0; i < text.size(); ++i) {
-      char c = text[i];
-      if (c == '\\') {
-        const bool is_whole = i + 3 < text.size() && text[i + 1] == 'x';
-        const std::optional<unsigned> high = is_whole ? hex_value(text[i + 2]) : std::nullopt;
-        const std::optional<unsigned> low = is_whole ? hex_value(text[i + 3]) : std::nullopt;
-        if (!high || !low) {
-          lines_.refuse("a '\\' in the name of a file without xHH after it");
-        }
-        c = static_cast<char>(*high << 4 | *low);
-        i += 3;
-      }
-      if (c == '\0') {
-        lines_.refuse("a byte of 0 in the name of a file");
-      }
-      name += c;
-    }
-    return name;
+    files_.push_back(keep_name_(read_name(lines_, line.substr(word.size()))));
   }
 
   void read_entry(std::uint64_t number, std::uint64_t count) {
@@ -280,8 +330,7 @@ class PlanReader {
       lines_.refuse("the plan has no file " + std::to_string(file));
     }
     entry.place.file = files_[file];
-    entry.place.line =
-        static_cast<std::uint32_t>(words.number("line", std::numeric_limits<std::uint32_t>::max()));
+    entry.place.line = read_line(words);
     entry.dies = static_cast<std::uint32_t>(words.number("death", count));
     if (entry.dies <= number) {
       lines_.refuse("entry " + std::to_string(number) + " dies at " + std::to_string(entry.dies) +
@@ -329,7 +378,7 @@ class PlanReader {
   void check_offsets() const {
     for (std::size_t i = 0; i < offsets_.size(); ++i) {
       if (offsets_[i] != PlannedSlot::nowhere && offsets_[i] / 2 >= total_) {
-        Lines::refuse(first_entry_ + i, "the offset is " + std::to_string(offsets_[i]) +
+        lines_.refuse(first_entry_ + i, "the offset is " + std::to_string(offsets_[i]) +
                                             ", all blocks of the plan together have " +
                                             std::to_string(total_) + " bytes");
       }
@@ -346,11 +395,52 @@ class PlanReader {
   std::size_t first_entry_ = 0;
 };
 
+void check_granule(Lines& lines, std::size_t granule) {
+  Words words(lines, lines.next(), "granule");
+  if (const std::uint64_t theirs = words.number("granule", total_limit); theirs != granule) {
+    lines.refuse("the offsets are multiples of " + std::to_string(theirs) + ", those here of " +
+                 std::to_string(granule));
+  }
+  words.end();
+}
+
+void check_place(Lines& lines, const Place& place) {
+  const NamedPlace theirs = read_place(lines);
+  if (!place.is_same_as({theirs.file.c_str(), theirs.line})) {
+    lines.refuse("the plans are of " + describe(theirs.file, theirs.line) + ", not of " +
+                 describe(place.file, place.line));
+  }
+}
+
+// Reads on to the end of one set's text, and returns that.
+SavedPlans take_part(Lines& lines) {
+  const Lines begin = lines;
+  check_heading(lines);
+  bool is_whole = false;
+  while (!is_whole) {
+    if (lines.is_at_end()) {
+      lines.refuse("the text is cut off: it does not end with a checksum");
+    }
+    is_whole = lines.next().starts_with(checksum_word);
+  }
+  const std::size_t length = begin.left().size() - lines.left().size();
+  const std::string_view text = begin.left().substr(0, length);
+  const std::size_t first_line = begin.number() + 1;
+  Lines body(checked_body(Lines(text, split_name, first_line)), split_name, first_line);
+  check_heading(body);
+  body.next();  // the granule, which load() asks for
+  const NamedPlace place = read_place(body);
+  return {.file = place.file, .line = place.line, .first_line = first_line, .text = text};
+}
+
 }  // namespace
 
-std::string write_plans(std::span<const std::shared_ptr<const IterationPlan>> plans,
+std::string write_plans(const Place& place,
+                        std::span<const std::shared_ptr<const IterationPlan>> plans,
                         std::size_t granule) {
-  std::string out = std::string(heading) + "\ngranule " + std::to_string(granule) + "\n";
+  check_name(place.file);
+  std::string out = std::string(heading) + "\ngranule " + std::to_string(granule) + "\nplace " +
+                    std::to_string(place.line) + " " + escaped(place.file) + "\n";
   for (const auto& plan : plans) {
     write_plan(out, *plan);
   }
@@ -358,32 +448,38 @@ std::string write_plans(std::span<const std::shared_ptr<const IterationPlan>> pl
 }
 
 std::vector<std::shared_ptr<const IterationPlan>> read_plans(
-    std::string_view text, std::size_t granule,
+    std::string_view text, const PlanTextSpec& spec,
     const std::function<const char*(std::string_view)>& keep_name) {
-  Lines lines(checked_body(text));
-  lines.next();  // the heading
-  Words words(lines, lines.next(), "granule");
-  if (const std::uint64_t theirs = words.number("granule", total_limit); theirs != granule) {
-    lines.refuse("the offsets are multiples of " + std::to_string(theirs) + ", those here of " +
-                 std::to_string(granule));
-  }
-  words.end();
+  const std::string_view body = checked_body(Lines(text, load_name, spec.first_line));
+  Lines lines(body, load_name, spec.first_line);
+  check_heading(lines);
+  check_granule(lines, spec.granule);
+  check_place(lines, spec.place);
   std::vector<std::shared_ptr<const IterationPlan>> plans;
   while (!lines.is_at_end()) {
-    plans.push_back(PlanReader(lines, granule, keep_name).read());
+    plans.push_back(PlanReader(lines, spec.granule, keep_name).read());
   }
   return plans;
 }
 
 }  // namespace detail
 
-std::string PlanSet::save() const {
-  return detail::write_plans(impl_->plans()->list, Impl::granule);
+std::vector<SavedPlans> split_plans(std::string_view text) {
+  std::vector<SavedPlans> parts;
+  for (detail::Lines lines(text, detail::split_name); !lines.is_at_end();) {
+    parts.push_back(detail::take_part(lines));
+  }
+  return parts;
 }
 
-void PlanSet::load(std::string_view text) {
-  impl_->add(detail::read_plans(text, Impl::granule,
-                                [this](std::string_view name) { return impl_->keep_name(name); }));
+std::string PlanSet::save() const {
+  return detail::write_plans(impl_->place, impl_->plans()->list, Impl::granule);
+}
+
+void PlanSet::load(std::string_view text, std::size_t first_line) {
+  impl_->add(detail::read_plans(
+      text, {.place = impl_->place, .granule = Impl::granule, .first_line = first_line},
+      [this](std::string_view name) { return impl_->keep_name(name); }));
 }
 
 }  // namespace ebb::inline v0

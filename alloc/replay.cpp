@@ -35,9 +35,10 @@ constexpr std::uint64_t unlike_share = 4;
 Replay::Impl::Impl() noexcept : at_(&no_slot) {}
 
 // An iteration that was left open is not ended, since its set may be gone.
-void Replay::Impl::begin(PlanSet::Impl& its_set) noexcept {
+void Replay::Impl::begin(PlanSet::Impl& its_set, const Place& its_place) noexcept {
   leave();
   set_ = &its_set;
+  place_ = its_place;
   if (plans_of_ != its_set.serial) {
     plans_of_ = its_set.serial;
     plans_.reset();
@@ -121,7 +122,7 @@ bool Replay::Impl::make_table() noexcept {
 bool Replay::Impl::open_range() noexcept {
   const std::size_t size = std::max(plans_->height, PlanSet::Impl::granule);
   if (outer_ != nullptr) {
-    range_ = outer_->open_inner(set_->place, size);
+    range_ = outer_->open_inner(place_, size);
     base_ = range_ == nullptr ? nullptr : range_->begin();
     return range_ != nullptr;
   }
@@ -389,8 +390,8 @@ void Replay::abandon() noexcept {
   impl_->leave();
 }
 
-void Replay::begin(PlanSet& set) noexcept {
-  impl_->begin(set.impl());
+void Replay::begin(PlanSet& set, const Place& place) noexcept {
+  impl_->begin(set.impl(), place);
 }
 
 BlockRecord* Replay::take(Heap& heap, Bytes bytes, Align align, Stream stream,

@@ -37,7 +37,7 @@ class Replay::Impl {
  public:
   Impl() noexcept;
 
-  void begin(PlanSet::Impl& its_set) noexcept;
+  void begin(PlanSet::Impl& its_set, const Place& its_place) noexcept;
   bool end() noexcept;
   // Leaves the heap, which another thread may own from now on.
   void leave() noexcept;
@@ -159,6 +159,7 @@ class Replay::Impl {
   bool deviated_ = false;
   bool has_blocked_ = false;
   PlanSet::Impl* set_ = nullptr;
+  Place place_;  // where the iteration was opened
   Impl* outer_ = nullptr;
   std::size_t next_ = 0;    // the slot that is expected, where at_ does not tell
   std::size_t strict_ = 0;  // how many blocks came as planned before anything else did

@@ -33,7 +33,7 @@ Replay* CloseSeries::Impl::begin_replay(OwnerRecord& record, const Place& place)
       return nullptr;
     }
   }
-  record.replay->begin(**set);
+  record.replay->begin(**set, place);
   return record.replay.get();
 }
 
@@ -299,6 +299,16 @@ bool CloseSeries::wait_plan(Milliseconds patience) {
 
 std::vector<std::shared_ptr<PlanSet>> CloseSeries::plans() const {
   return impl_->plans.all();
+}
+
+std::string CloseSeries::save_plans() const {
+  impl_.mark().require_own_process("Loop::save_plans");
+  return impl_->plans.save();
+}
+
+void CloseSeries::load_plans(std::string_view text) {
+  impl_.mark().require_own_process("Loop::load_plans");
+  impl_->plans.load(text);
 }
 
 std::uint64_t CloseSeries::stragglers_total() const noexcept {

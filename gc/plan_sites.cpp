@@ -2,24 +2,61 @@
 #include "plan_sites.h"
 
 #include <algorithm>
-#include <iterator>
 #include <new>
+#include <utility>
 
 namespace ebb::inline v0::detail {
 
+namespace {
+
+// A set that has its place's name for itself, since it was loaded before the program came there.
+struct NamedSet {
+  explicit NamedSet(const SavedPlans& saved)
+      : file(saved.file), plans(PlanSetOptions{}, {file.c_str(), saved.line}) {}
+
+  const std::string file;
+  PlanSet plans;
+};
+
+std::shared_ptr<PlanSet> make_named(const SavedPlans& saved) {
+  const auto named = std::make_shared<NamedSet>(saved);
+  return {named, &named->plans};
+}
+
+// Where the plans of a place are among the loaded ones, or where they would be.
+auto find_of(std::vector<std::shared_ptr<PlanSet>>& sets, const Place& place) {
+  return std::find_if(sets.begin(), sets.end(),
+                      [&](const auto& set) { return set->place().is_same_as(place); });
+}
+
+}  // namespace
+
+const PlanSites::Site* PlanSites::known(const Place& place) const noexcept {
+  const auto find = [this](const auto& is_it) -> const Site* {
+    const auto site = std::find_if(sites_.begin(), sites_.end(), is_it);
+    return site == sites_.end() ? nullptr : &*site;
+  };
+  const Site* const exact = find([&](const Site& site) { return site.place == place; });
+  return exact != nullptr ? exact
+                          : find([&](const Site& site) { return site.place.is_same_as(place); });
+}
+
 const std::shared_ptr<PlanSet>* PlanSites::find_slowly(const Place& place) noexcept {
   const std::lock_guard lock(mutex_);
-  auto site = std::find_if(sites_.begin(), sites_.end(),
-                           [&place](const Site& s) { return s.place.is_same_as(place); });
-  if (site == sites_.end()) {
+  const Site* site = known(place);
+  if (site == nullptr || site->place != place) {
     try {
-      sites_.push_back({place, std::make_shared<PlanSet>(PlanSetOptions{}, place)});
+      sites_.push_back(site == nullptr
+                           ? Site{place, std::make_shared<PlanSet>(PlanSetOptions{}, place)}
+                           : Site{place, site->plans, true});
+      site = &sites_.back();
     } catch (const std::bad_alloc&) {
-      return nullptr;
+      if (site == nullptr) {
+        return nullptr;
+      }
     }
-    site = std::prev(sites_.end());
   }
-  last_.store(&*site, std::memory_order_release);
+  last_.store(site, std::memory_order_release);
   return &site->plans;
 }
 
@@ -27,9 +64,52 @@ std::vector<std::shared_ptr<PlanSet>> PlanSites::all() const {
   const std::lock_guard lock(mutex_);
   std::vector<std::shared_ptr<PlanSet>> sets;
   for (const Site& site : sites_) {
-    sets.push_back(site.plans);
+    if (!site.is_alias) {
+      sets.push_back(site.plans);
+    }
   }
   return sets;
+}
+
+std::string PlanSites::save() const {
+  std::string text;
+  for (const std::shared_ptr<PlanSet>& set : all()) {
+    if (!set->plans().empty()) {
+      text += set->save();
+    }
+  }
+  return text;
+}
+
+// All of it is read into sets of its own first, without the lock. Those of places that have one
+// already are read again into that.
+void PlanSites::load(std::string_view text) {
+  const std::vector<SavedPlans> parts = split_plans(text);
+  std::vector<std::shared_ptr<PlanSet>> loaded;
+  for (const SavedPlans& part : parts) {
+    auto its = find_of(loaded, {part.file.c_str(), part.line});
+    if (its == loaded.end()) {
+      its = loaded.insert(its, make_named(part));
+    }
+    (*its)->load(part.text, part.first_line);
+  }
+  {
+    const std::lock_guard lock(mutex_);
+    for (std::shared_ptr<PlanSet>& set : loaded) {
+      if (const Site* const site = known(set->place())) {
+        set = site->plans;
+      } else {
+        sites_.push_back({set->place(), std::exchange(set, nullptr)});
+      }
+    }
+  }
+  std::erase(loaded, nullptr);
+  for (const SavedPlans& part : parts) {
+    const auto its = find_of(loaded, {part.file.c_str(), part.line});
+    if (its != loaded.end()) {
+      (*its)->load(part.text, part.first_line);
+    }
+  }
 }
 
 }  // namespace ebb::inline v0::detail

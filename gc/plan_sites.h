@@ -10,6 +10,8 @@
 #include <deque>
 #include <memory>
 #include <mutex>
+#include <string>
+#include <string_view>
 #include <vector>
 
 namespace ebb::inline v0::detail {
@@ -22,16 +24,28 @@ class PlanSites {
     const Site* const last = last_.load(std::memory_order_acquire);
     return last != nullptr && last->place == place ? &last->plans : find_slowly(place);
   }
-  // Returns all there are, in the order of their first iterations. Throws std::bad_alloc.
+  // Returns all there are, each once, in the order in which they came to be. Throws std::bad_alloc.
   std::vector<std::shared_ptr<PlanSet>> all() const;
+
+  // Returns the plans of all sets that have any, as split_plans() takes them. Throws as
+  // PlanSet::save does.
+  std::string save() const;
+  // Adds such plans to the sets of their places, which are made where there are none yet. Adds
+  // nothing where it throws std::invalid_argument, as split_plans() and PlanSet::load do.
+  void load(std::string_view text);
 
  private:
   struct Site {
     const Place place;
     std::shared_ptr<PlanSet> plans;
+    // The set is that of an earlier site, whose place has the file's name elsewhere: another one
+    // that the compiler has, or that of a saved set.
+    bool is_alias = false;
   };
 
   const std::shared_ptr<PlanSet>* find_slowly(const Place& place) noexcept;
+  // With the lock held. Null: none.
+  const Site* known(const Place& place) const noexcept;
 
   // Release and acquire: who reads it sees the site whole.
   std::atomic<const Site*> last_{nullptr};

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Loops and the iteration guard, over gc's open owners. [rt.loop]
 #include "keep.h"
+#include "saved_plans.h"
 
 #include <ebb/runtime/loop.h>
 
@@ -126,6 +127,22 @@ std::vector<LoopPlans> Loop::plans() const {
   return all;
 }
 
+void Loop::save_plans(const std::string& path) const {
+  detail::write_plan_file(path, impl_->series.save_plans());
+}
+
+void Loop::load_plans(const std::string& path) {
+  require_own_process("Loop::load_plans");
+  const std::string text = detail::read_plan_file(path);
+  try {
+    impl_->series.load_plans(text);
+  } catch (const std::invalid_argument& fault) {
+    const std::string_view what = fault.what();
+    throw std::invalid_argument("[Loop::load_plans] " + path + ": " +
+                                std::string(what.substr(what.find("] ") + 2)));
+  }
+}
+
 void Loop::on_collect(std::function<void()> hook) {
   impl_->series.on_collect(std::move(hook));
 }
@@ -236,6 +253,10 @@ void require_one_epoch(std::uint64_t epochs) {
 
 void store_error(Loop& loop, std::exception_ptr error) noexcept {
   loop.impl_->series.store(std::move(error));
+}
+
+std::vector<std::shared_ptr<PlanSet>> plan_sets(const Loop& loop) {
+  return loop.impl_->series.plans();
 }
 
 }  // namespace detail

@@ -38,7 +38,7 @@ void check_refused(const std::string& text, std::size_t line, const std::string&
   CHECK(set.save() == before);
 }
 
-// A plan of one file and these entries, which begin in line 5.
+// A plan of one file and these entries, which begin in line 6.
 void check_entries_refused(const std::string& entries, std::size_t line, const std::string& why) {
   const auto count = std::count(entries.begin(), entries.end(), '\n');
   check_refused(text_of("plan 1 " + std::to_string(count) + "\nfile f\n" + entries), line, why);
@@ -89,36 +89,60 @@ TEST_CASE("plan codec: other versions, granules and texts are refused") {
   check_refused(with_checksum("ebb-plans 1\ngranule 64 64\n"), 2, "more than belongs here");
 }
 
+TEST_CASE("plan codec: plans of another place, and of none, are refused") {
+  const auto refused = [](const std::string& line, const std::string& why) {
+    check_refused(with_checksum("ebb-plans 1\ngranule 64\n" + line), 3, why);
+  };
+  refused("", "cut off");
+  refused("plan 0 0\n", "'place' should stand here, not 'plan'");
+  refused("place\n", "line is missing");
+  refused("place x f\n", "line is 'x', which is no number");
+  refused("place 4294967296 f\n", "4294967295 at most");
+  refused("place 0\n", "name of a file is missing");
+  refused("place 0 a\\b\n", "without xHH");
+  refused("place 0 " + std::string(4097, 'a') + "\n", "4097 bytes");
+  refused("place 10 a b.cpp\n", "the plans are of a b.cpp:10, not of :0");
+  refused("place 0 f\n", "the plans are of f:0, not of :0");
+  PlanSet set({}, {"train.cpp", 10});
+  CHECK_THROWS_WITH_AS(set.load(text_of(all_kinds)),
+                       "[PlanSet::load] line 3: the plans are of :0, not of train.cpp:10",
+                       std::invalid_argument);
+  CHECK_THROWS_WITH_AS(set.load(text_of(all_kinds), 100),
+                       "[PlanSet::load] line 102: the plans are of :0, not of train.cpp:10",
+                       std::invalid_argument);
+  CHECK_THROWS_AS(PlanSet({}, {std::string(4097, 'a').c_str(), 1}).save(), std::invalid_argument);
+}
+
 TEST_CASE("plan codec: a text that was cut off or changed is refused") {
   const std::string text = text_of(all_kinds);
-  check_refused(text.substr(0, text.size() - 1), 10, "cut off");
-  check_refused(text.substr(0, text.rfind("checksum")), 9, "does not end with a checksum");
+  check_refused(text.substr(0, text.size() - 1), 11, "cut off");
+  check_refused(text.substr(0, text.rfind("checksum")), 10, "does not end with a checksum");
   std::string changed = text;
   changed[changed.find("12")] = '2';
-  check_refused(changed, 10, "something was changed");
+  check_refused(changed, 11, "something was changed");
   changed = text;
   changed[changed.size() - 2] = 'x';
-  check_refused(changed, 10, "something was changed");
-  check_refused(text + "more\n", 11, "does not end with a checksum");
-  check_refused(text_of("plan 1 2\nfile f\nentry 64 0 1 1 block 0 0\n"), 6, "cut off");
-  check_refused(text_of("plan 2 1\nfile f\n"), 5, "cut off");
+  check_refused(changed, 11, "something was changed");
+  check_refused(text + "more\n", 12, "does not end with a checksum");
+  check_refused(text_of("plan 1 2\nfile f\nentry 64 0 1 1 block 0 0\n"), 7, "cut off");
+  check_refused(text_of("plan 2 1\nfile f\n"), 6, "cut off");
 }
 
 TEST_CASE("plan codec: counts are not trusted") {
-  check_refused(text_of("plan 0 0\n"), 3, "no entries");
-  check_refused(text_of("plan 0 16777217\n"), 3, "16777216 at most");
-  check_refused(text_of("plan 99999999999999999999 1\n"), 3, "16777216 at most");
-  check_refused(text_of("plan 16777216 16777216\n"), 4, "cut off");
-  check_refused(text_of("plan 0 16777216\n"), 4, "cut off");
-  check_refused(text_of("plan -1 1\n"), 3, "'-1', which is no number");
-  check_refused(text_of("plan  1\n"), 3, "'', which is no number");
-  check_refused(text_of("plan 1\n"), 3, "count of entries is missing");
-  check_refused(text_of("plan 1 1 1\n"), 3, "more than belongs here: '1'");
+  check_refused(text_of("plan 0 0\n"), 4, "no entries");
+  check_refused(text_of("plan 0 16777217\n"), 4, "16777216 at most");
+  check_refused(text_of("plan 99999999999999999999 1\n"), 4, "16777216 at most");
+  check_refused(text_of("plan 16777216 16777216\n"), 5, "cut off");
+  check_refused(text_of("plan 0 16777216\n"), 5, "cut off");
+  check_refused(text_of("plan -1 1\n"), 4, "'-1', which is no number");
+  check_refused(text_of("plan  1\n"), 4, "'', which is no number");
+  check_refused(text_of("plan 1\n"), 4, "count of entries is missing");
+  check_refused(text_of("plan 1 1 1\n"), 4, "more than belongs here: '1'");
 }
 
 TEST_CASE("plan codec: names that are none are refused") {
   const auto refused = [](const std::string& line, const char* why) {
-    check_refused(text_of("plan 1 1\n" + line + "\nentry 64 0 1 1 block 0 0\n"), 4, why);
+    check_refused(text_of("plan 1 1\n" + line + "\nentry 64 0 1 1 block 0 0\n"), 5, why);
   };
   refused("fil f", "'file' should stand here");
   refused("file", "'file' should stand here");
@@ -147,39 +171,39 @@ TEST_CASE("plan codec: a name that is too long is not saved") {
 }
 
 TEST_CASE("plan codec: entries that are none are refused") {
-  check_entries_refused("entr 64 0 1 1 block 0 0\n", 5, "'entry' should stand here");
-  check_entries_refused("entry x 0 1 1 block 0 0\n", 5, "size is 'x', which is no number");
-  check_entries_refused("entry +6 0 1 1 block 0 0\n", 5, "no number");
-  check_entries_refused("entry 6.5 0 1 1 block 0 0\n", 5, "no number");
-  check_entries_refused("entry 64 1 1 1 block 0 0\n", 5, "no file 1");
-  check_entries_refused("entry 64 0 4294967296 1 block 0 0\n", 5, "4294967295 at most");
-  check_entries_refused("entry 64 0 1 0 block 0 0\n", 5, "before it is allocated");
-  check_entries_refused("entry 64 0 1 2 block 0 0\n", 5, "death is '2', but 1 at most");
-  check_entries_refused("entry 64 0 1 2 block 0 0\nentry 64 0 1 1 block 0 64\n", 6,
+  check_entries_refused("entr 64 0 1 1 block 0 0\n", 6, "'entry' should stand here");
+  check_entries_refused("entry x 0 1 1 block 0 0\n", 6, "size is 'x', which is no number");
+  check_entries_refused("entry +6 0 1 1 block 0 0\n", 6, "no number");
+  check_entries_refused("entry 6.5 0 1 1 block 0 0\n", 6, "no number");
+  check_entries_refused("entry 64 1 1 1 block 0 0\n", 6, "no file 1");
+  check_entries_refused("entry 64 0 4294967296 1 block 0 0\n", 6, "4294967295 at most");
+  check_entries_refused("entry 64 0 1 0 block 0 0\n", 6, "before it is allocated");
+  check_entries_refused("entry 64 0 1 2 block 0 0\n", 6, "death is '2', but 1 at most");
+  check_entries_refused("entry 64 0 1 2 block 0 0\nentry 64 0 1 1 block 0 64\n", 7,
                         "entry 1 dies at 1, before it is allocated");
-  check_entries_refused("entry 64 0 1 1 blob 0 0\n", 5, "kind is 'blob'");
-  check_entries_refused("entry 64 0 1 1 block 64 -\n", 5, "alignment is '64', but 63 at most");
-  check_entries_refused("entry 64 0 1 1 block 0\n", 5, "offset is missing");
-  check_entries_refused("entry 64 0 1 1 block 0 0 0\n", 5, "more than belongs here");
-  check_entries_refused("entry 64 0 1 1 block 0 0 \n", 5, "more than belongs here");
-  check_entries_refused("entry 64 0 1 1 block 0 -\n", 5, "the block has no offset");
-  check_entries_refused("entry 64 0 1 1 outliving 0 0\n", 5, "placed outside the plan");
-  check_entries_refused("entry 64 0 1 1 block 7 0\n", 5, "placed outside the plan");
-  check_entries_refused("entry 64 0 1 1 block 0 32\n", 5, "no multiple of 64");
-  check_entries_refused("entry 64 0 1 1 block 0 0\nplan 0 0\n", 6, "'entry' should stand here");
+  check_entries_refused("entry 64 0 1 1 blob 0 0\n", 6, "kind is 'blob'");
+  check_entries_refused("entry 64 0 1 1 block 64 -\n", 6, "alignment is '64', but 63 at most");
+  check_entries_refused("entry 64 0 1 1 block 0\n", 6, "offset is missing");
+  check_entries_refused("entry 64 0 1 1 block 0 0 0\n", 6, "more than belongs here");
+  check_entries_refused("entry 64 0 1 1 block 0 0 \n", 6, "more than belongs here");
+  check_entries_refused("entry 64 0 1 1 block 0 -\n", 6, "the block has no offset");
+  check_entries_refused("entry 64 0 1 1 outliving 0 0\n", 6, "placed outside the plan");
+  check_entries_refused("entry 64 0 1 1 block 7 0\n", 6, "placed outside the plan");
+  check_entries_refused("entry 64 0 1 1 block 0 32\n", 6, "no multiple of 64");
+  check_entries_refused("entry 64 0 1 1 block 0 0\nplan 0 0\n", 7, "'entry' should stand here");
 }
 
 TEST_CASE("plan codec: blocks that overlap, and absurd sizes, are refused") {
-  check_entries_refused("entry 64 0 1 2 block 0 0\nentry 64 0 1 2 block 0 0\n", 3, "overlap");
-  check_entries_refused("entry 65 0 1 2 block 0 0\nentry 0 0 1 2 block 0 64\n", 3, "overlap");
-  check_entries_refused("entry 64 0 1 1 block 0 128\n", 5, "all blocks of the plan together");
-  check_entries_refused("entry 9223372036854775745 0 1 1 block 0 0\n", 5, "at most");
-  check_entries_refused("entry 18446744073709551616 0 1 1 block 0 0\n", 5, "at most");
+  check_entries_refused("entry 64 0 1 2 block 0 0\nentry 64 0 1 2 block 0 0\n", 4, "overlap");
+  check_entries_refused("entry 65 0 1 2 block 0 0\nentry 0 0 1 2 block 0 64\n", 4, "overlap");
+  check_entries_refused("entry 64 0 1 1 block 0 128\n", 6, "all blocks of the plan together");
+  check_entries_refused("entry 9223372036854775745 0 1 1 block 0 0\n", 6, "at most");
+  check_entries_refused("entry 18446744073709551616 0 1 1 block 0 0\n", 6, "at most");
   const std::string huge = "entry 4611686018427387904 0 1 ";
-  check_entries_refused(huge + "1 block 0 0\n" + huge + "2 block 0 0\n", 6, "2^63 bytes or more");
-  check_entries_refused(huge + "1 outliving 0 -\n" + huge + "2 outliving 0 -\n", 6,
+  check_entries_refused(huge + "1 block 0 0\n" + huge + "2 block 0 0\n", 7, "2^63 bytes or more");
+  check_entries_refused(huge + "1 outliving 0 -\n" + huge + "2 outliving 0 -\n", 7,
                         "2^63 bytes or more");
-  check_entries_refused("entry 64 0 1 1 block 0 18446744073709551552\n", 5, "at most");
+  check_entries_refused("entry 64 0 1 1 block 0 18446744073709551552\n", 6, "at most");
 }
 
 TEST_CASE("plan codec: offsets of any kind are refused exactly where blocks overlap") {
@@ -251,7 +275,7 @@ TEST_CASE("plan codec: with a checksum that is right, a changed text is refused 
   const std::uint64_t seed = ebb::test::test_seed();
   CAPTURE(seed);
   std::mt19937_64 random(seed);
-  const std::string body = std::string("ebb-plans 1\ngranule 64\n") + all_kinds + all_kinds;
+  const std::string body = std::string(ebb::test::head) + all_kinds + all_kinds;
   constexpr std::string_view likely = "0123456789 -\n\\xblockentry";
   std::size_t loaded = 0;
   for (std::uint64_t round = 0, rounds = ebb::test::stress(20'000); round < rounds; ++round) {

@@ -20,8 +20,11 @@ inline std::string with_checksum(const std::string& body) {
   return body + "checksum " + digits.data() + "\n";
 }
 
+// Of a set that was made without a place.
+inline constexpr const char* head = "ebb-plans 1\ngranule 64\nplace 0 \n";
+
 inline std::string text_of(const std::string& plans) {
-  return with_checksum("ebb-plans 1\ngranule 64\n" + plans);
+  return with_checksum(head + plans);
 }
 
 // All kinds; entry 1 takes the address of entry 0.

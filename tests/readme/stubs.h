@@ -4,9 +4,16 @@
 
 #include <ebb/ebb.h>
 
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
 #include <vector>
 
 inline std::vector<int> my_batches;
 
 ebb::Tensor column_mean(const ebb::Tensor& x);
 extern ebb::Tensor best;
+
+inline ebb::Runtime rt;
+void train_step(ebb::Iteration& it, std::size_t batch);
+void print(const ebb::Place& place, std::uint64_t followed, ebb::Bytes height);

@@ -164,6 +164,10 @@ void call_loop(Findings& f, Busy& b) {
   f.expect_forked("Iteration", [&] { const Iteration it(*b.loop); });
   f.expect_forked("finish", [&] { b.loop->finish(); });
   f.expect_forked("over", [&] { const auto steps = b.loop->over(*b.loader); });
+  f.expect_forked("wait_plan", [&] { b.loop->wait_plan(); });
+  f.expect_forked("plans", [&] { b.loop->plans(); });
+  f.expect_forked("save_plans", [&] { b.loop->save_plans("/nowhere/plans"); });
+  f.expect_forked("load_plans", [&] { b.loop->load_plans("/nowhere/plans"); });
   f.expect_forked("logged", [&] { b.loop->logged(); });
   f.expect(b.loop->stats().iterations == 0, "figures of the parent's loop");
   f.expect_forked("close", [&] { b.it->close(); });

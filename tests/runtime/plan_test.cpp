@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Loops whose iterations repeat: tensors get planned addresses, and whatever a loop's body does
 // besides, nothing is lost and nothing overlaps. [alloc.replay]
-#include "support/executor_choice.h"
+#include "plan_rig.h"
 
 #include <ebb/runtime/loop.h>
 #include <ebb/runtime/parallel.h>
@@ -15,38 +15,12 @@
 #include <vector>
 
 using namespace ebb;
+using ebb::test::Body;
+using ebb::test::quiet;
+using ebb::test::run;
+using ebb::test::step;
 
 namespace {
-
-RuntimeOptions quiet(unsigned threads = 2) {
-  RuntimeOptions options;
-  options.threads = threads;
-  options.log = [](LogLevel, std::string_view) {};
-  options.executor = ebb::test::executor_choice();
-  return options;
-}
-
-using Body = std::function<void(Iteration&)>;
-
-void run(Loop& loop, int iterations, const Body& body, Place at = Place::here()) {
-  for (int i = 0; i < iterations; ++i) {
-    Iteration it(loop, at);
-    body(it);
-  }
-}
-
-// A few temporaries, each checked before it goes.
-void step(Iteration& it) {
-  std::vector<Tensor> alive;
-  for (int i = 0; i < 6; ++i) {
-    alive.push_back(full(it, {100 * (i + 1)}, i));
-    if (i >= 2) {
-      CHECK(alive[static_cast<std::size_t>(i) - 2].data<const float>()[99] ==
-            static_cast<float>(i - 2));
-      alive[static_cast<std::size_t>(i) - 2] = Tensor();
-    }
-  }
-}
 
 // Runs the loop until its iterations follow a plan.
 LoopPlans learn(Loop& loop, const Body& body, Place at = Place::here()) {

@@ -44,10 +44,9 @@ struct PlanInfo {
 
   // By how much the height exceeds max_live: 0.02 is 2 %.
   double gap() const noexcept {
-    return max_live.count() == 0 ? 0.0
-                                 : static_cast<double>(height.count()) /
-                                           static_cast<double>(max_live.count()) -
-                                       1.0;
+    return max_live.count() == 0
+               ? 0.0
+               : static_cast<double>(height.count()) / static_cast<double>(max_live.count()) - 1.0;
   }
 };
 
@@ -85,13 +84,14 @@ class PlanSet {
   // places in them may point to names that end with the set.
   std::vector<AllocationSequence> sequences() const;
 
-  // Returns the plans as text: versioned, with a checksum. Throws std::invalid_argument for a place
-  // whose file has a name of more than 4,096 bytes.
+  // Returns the plans, and of which place they are, as text: versioned, with a checksum. Throws
+  // std::invalid_argument for a place whose file has a name of more than 4,096 bytes.
   std::string save() const;
   // Adds the plans of such a text before its own, in their order; the first iteration that fits one
-  // follows it. Throws std::invalid_argument, which names the line, and adds nothing, for another
-  // version, a text that was cut off or changed, and plans that are none, or none for this device.
-  void load(std::string_view text);
+  // follows it. Throws std::invalid_argument, which names the line, counted from first_line, and
+  // adds nothing, for another version, a text that was cut off or changed, and plans that are none,
+  // or none for this place or this device.
+  void load(std::string_view text, std::size_t first_line = 1);
 
   class Impl;
   Impl& impl() noexcept { return *impl_; }
@@ -99,6 +99,19 @@ class PlanSet {
  private:
   std::unique_ptr<Impl> impl_;
 };
+
+// One set's plans in a text that has those of several, one after the other.
+struct SavedPlans {
+  std::string file;  // of the set's place, with line
+  std::uint32_t line = 0;
+  std::size_t first_line = 1;  // the number of the text's first one, for PlanSet::load
+  std::string_view text;       // what PlanSet::save returned; a part of the whole
+};
+
+// Returns the parts of such a text, in their order; an empty one has none. Throws
+// std::invalid_argument, which names the line, for another version, and where one was cut off or
+// changed; what else PlanSet::load refuses, that does.
+std::vector<SavedPlans> split_plans(std::string_view text);
 
 // One open iteration's way along its plan. Begins, allocates and ends on one thread, which owns the
 // heap; used again for later iterations without a heap call.
@@ -113,7 +126,10 @@ class Replay {
 
   // Begins an iteration. The heap that its first take() names is the one it goes along with; if
   // another replay of this thread is under way there, this one is nested in it. [gc.nest]
-  void begin(PlanSet& set) noexcept;
+  void begin(PlanSet& set) noexcept { begin(set, set.place()); }
+  // The same, with the set's place as the caller has it: its name outlives all that records the
+  // iteration, where that of a set that was loaded may not.
+  void begin(PlanSet& set, const Place& place) noexcept;
   // As Heap::take_block of heap, which the caller owns.
   [[nodiscard]] BlockRecord* take(Heap& heap, Bytes bytes, Align align, Stream stream,
                                   const Place& place) noexcept;

@@ -15,6 +15,7 @@
 #include <memory>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace ebb::inline v0 {
@@ -99,6 +100,11 @@ class CloseSeries {
   bool wait_plan(Milliseconds patience);
   // Returns the plans, by the places where iterations were opened.
   std::vector<std::shared_ptr<PlanSet>> plans() const;
+  // Returns all plans as text. Throws as PlanSet::save does.
+  std::string save_plans() const;
+  // Adds the plans of such a text to those of their places, also where no iteration was opened
+  // yet. Throws std::invalid_argument as split_plans() and PlanSet::load do, and adds nothing then.
+  void load_plans(std::string_view text);
 
   std::uint64_t stragglers_total() const noexcept;
   std::uint64_t closed_total() const noexcept;

@@ -39,7 +39,7 @@ struct LoopOptions {
 
 // The plans of the iterations that one line of the program opens.
 struct LoopPlans {
-  Place place;
+  Place place;  // of loaded plans, its file's name ends with the loop
   PlanSetStats stats;
   std::vector<PlanInfo> plans;  // newest first
 };
@@ -68,6 +68,7 @@ class Steps;
 namespace detail {
 void require_one_epoch(std::uint64_t epochs);
 void store_error(Loop& loop, std::exception_ptr error) noexcept;
+std::vector<std::shared_ptr<PlanSet>> plan_sets(const Loop& loop);
 }  // namespace detail
 
 struct OverOptions {
@@ -110,6 +111,15 @@ class Loop {
   bool wait_plan(Milliseconds patience = Milliseconds(60'000));
   // Returns what is planned, by the places where iterations were opened.
   std::vector<LoopPlans> plans() const;
+  // Writes the plans to a file, for the next run of the same program, wait_plan() before it to have
+  // all: beside it first, so that a file that is there is replaced as a whole or not at all. Throws
+  // std::runtime_error where that fails.
+  void save_plans(const std::string& path) const;
+  // Adds the plans of such a file, and the first iteration that fits one follows it: call it before
+  // that. Throws std::runtime_error where the file cannot be read, and std::invalid_argument, which
+  // names the line, for one that was changed or cut off, or is of another version; no plan is added
+  // then. What was changed in the program since costs nothing but its plan.
+  void load_plans(const std::string& path);
   // Ends over() after the current step. Async-signal-safe.
   void stop() noexcept { stopped_.store(true, std::memory_order_relaxed); }
   bool stopped() const noexcept { return stopped_.load(std::memory_order_relaxed); }
@@ -125,6 +135,7 @@ class Loop {
  private:
   friend class Iteration;
   friend void detail::store_error(Loop& loop, std::exception_ptr error) noexcept;
+  friend std::vector<std::shared_ptr<PlanSet>> detail::plan_sets(const Loop& loop);
   void require_own_process(const char* function) const;  // else throws ForkedError
   class Impl;
   detail::OwnedHere<Impl> impl_;
