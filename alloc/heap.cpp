@@ -77,10 +77,7 @@ const char* Heap::name() const noexcept {
 
 Cell* Heap::take_cell() noexcept {
   EBB_ASSERT(impl_->is_mine());
-  if (!impl_->cells.has_free()) [[unlikely]] {
-    impl_->drain();
-  }
-  return impl_->cells.take();
+  return impl_->take_cell();
 }
 
 void Heap::give_cell(Cell* cell) noexcept {

@@ -131,6 +131,13 @@ Heap::Impl::~Impl() {
   check_now_and_then();
 }
 
+[[gnu::always_inline]] inline void Heap::Impl::give_block_of_mine(Cell& cell) noexcept {
+  auto& record = static_cast<HeapRecord&>(*std::exchange(cell.block, nullptr));
+  EBB_ASSERT(record.top != nullptr);  // else freed twice
+  record.top = nullptr;
+  give_now(record);
+}
+
 void Heap::Impl::give(HeapRecord& record) noexcept {
   give_now(record);
 }
@@ -298,6 +305,26 @@ void Heap::give_block(BlockRecord& block) noexcept {
   }
 }
 
+Cell* Heap::take_cell_with_block(Bytes bytes, Align align, Stream stream) noexcept {
+  EBB_ASSERT(impl_->is_mine());
+  Cell* const cell = impl_->take_cell();
+  if (cell == nullptr) [[unlikely]] {
+    return nullptr;
+  }
+  cell->block = impl_->take(bytes, align, stream);
+  if (cell->block == nullptr) [[unlikely]] {
+    impl_->cells.give(cell);
+    return nullptr;
+  }
+  return cell;
+}
+
+void Heap::give_cell_with_block(Cell& cell) noexcept {
+  EBB_ASSERT(impl_->is_mine());
+  impl_->give_block_of_mine(cell);
+  impl_->cells.give(&cell);
+}
+
 void Heap::give_block_of(Cell& cell) noexcept {
   if (impl_->in_child()) [[unlikely]] {
     return;
@@ -305,10 +332,7 @@ void Heap::give_block_of(Cell& cell) noexcept {
   if (!impl_->is_mine() && !impl_->bypass) [[unlikely]] {
     return impl_->give_foreign_block(cell);
   }
-  auto& record = static_cast<HeapRecord&>(*std::exchange(cell.block, nullptr));
-  EBB_ASSERT(record.top != nullptr);  // else freed twice
-  record.top = nullptr;
-  impl_->give_now(record);
+  impl_->give_block_of_mine(cell);
 }
 
 }  // namespace ebb::inline v0

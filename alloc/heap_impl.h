@@ -52,6 +52,13 @@ class Heap::Impl {
   detail::HeapRecord* take(Bytes bytes, Align align, Stream stream) noexcept;
   void give(detail::HeapRecord& record) noexcept;
   void give_now(detail::HeapRecord& record) noexcept;  // the same, inlined
+  void give_block_of_mine(Cell& cell) noexcept;        // inlined, too
+  Cell* take_cell() noexcept {
+    if (!cells.has_free()) [[unlikely]] {
+      drain();
+    }
+    return cells.take();
+  }
   // Fills a range's record for its new holder; size is what is counted as live. Everything comes
   // from arguments: what was written to the record a moment ago would be slow to read back in
   // another width.

@@ -60,7 +60,7 @@ bool die_alike(const AllocationSequence& a, const AllocationSequence& b) {
 
 }  // namespace
 
-PlanSet::Impl::Impl(PlanSetOptions its_options, Place its_place) noexcept
+PlanSet::Impl::Impl(PlanSetOptions its_options, Place its_place)
     : options(its_options), place(its_place), serial([] {
         static std::atomic<std::uint64_t> last{0};  // relaxed: only unique
         return last.fetch_add(1, std::memory_order_relaxed) + 1;

@@ -38,7 +38,7 @@ class PlanSet::Impl {
   using Plans = detail::Plans;
   using IterationPlan = detail::IterationPlan;
 
-  Impl(PlanSetOptions its_options, Place its_place) noexcept;
+  Impl(PlanSetOptions its_options, Place its_place);
 
   // Makes plans the current ones if they are not. No lock where they are.
   void refresh(std::shared_ptr<const Plans>& plans) noexcept;

@@ -97,6 +97,7 @@ void Replay::Impl::choose_plan() noexcept {
   const auto is_last = [this](const auto& plan) { return plan.get() == last_; };
   if (std::none_of(list.begin(), list.end(), is_last)) {
     last_ = list.empty() ? nullptr : list.front().get();
+    move_wait_ = 0;  // it may know of what was in the way
   }
   plan_ = last_;
 }
@@ -400,6 +401,26 @@ BlockRecord* Replay::take(Heap& heap, Bytes bytes, Align align, Stream stream,
     return impl_->take_expected(bytes, align, stream);
   }
   return impl_->take_slowly(heap, bytes, align, stream, place);
+}
+
+Cell* Replay::take_cell_with_block(Heap& heap, Bytes bytes, Align align, Stream stream,
+                                   const Place& place) noexcept {
+  Impl& it = *impl_;
+  if (it.is_expected(heap, bytes, align, place) && it.has_cell()) [[likely]] {
+    Cell* const cell = it.take_cell();
+    cell->block = it.take_expected(bytes, align, stream);
+    return cell;
+  }
+  Cell* const cell = heap.take_cell();
+  if (cell == nullptr) {
+    return nullptr;
+  }
+  cell->block = it.take_slowly(heap, bytes, align, stream, place);
+  if (cell->block == nullptr) {
+    heap.give_cell(cell);
+    return nullptr;
+  }
+  return cell;
 }
 
 void Replay::join() noexcept {

@@ -57,6 +57,8 @@ class Replay::Impl {
     ++at_;
     return put(slot, offset, bytes, align, stream);
   }
+  bool has_cell() const noexcept { return heap_->cells.has_free(); }
+  Cell* take_cell() noexcept { return heap_->cells.take(); }
   BlockRecord* take_slowly(Heap& asked, Bytes bytes, Align align, Stream stream,
                            const Place& where) noexcept;
   void join() noexcept;

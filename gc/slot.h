@@ -85,11 +85,11 @@ class HeapLease {
   }
 
   Heap& heap() const noexcept { return *heap_; }
-  // A block of it: as the iteration's plan has it, where the thread is in one.
-  BlockRecord* take_block(Bytes bytes, Align align, Stream stream, const Place& place) noexcept {
+  // A cell with a block of it: as the iteration's plan has it, where the thread is in one.
+  Cell* take_cell_with_block(Bytes bytes, Align align, Stream stream, const Place& place) noexcept {
     Replay* const replay = temporary_ ? nullptr : slot().replay;
-    return replay != nullptr ? replay->take(*heap_, bytes, align, stream, place)
-                             : heap_->take_block(bytes, align, stream);
+    return replay != nullptr ? replay->take_cell_with_block(*heap_, bytes, align, stream, place)
+                             : heap_->take_cell_with_block(bytes, align, stream);
   }
 
  private:

@@ -177,7 +177,7 @@ void note_unowned(const OwnerRecord& record) noexcept {
   cell.name.store(nullptr, std::memory_order_relaxed);
   cell.adopted.store(0, std::memory_order_relaxed);
   cell.home = &home;
-  cell.ptr = std::move(data);
+  std::construct_at(&cell.ptr, std::move(data));  // over one that holds nothing
   // Part by part: the maker wrote the place a moment ago in two pieces, for which a wide load of
   // both would wait.
   cell.birth.place.file = birth.place.file;
@@ -226,6 +226,33 @@ void track(StorageCell& cell) noexcept {
 // Whether the last reference only enqueues the cell.
 [[gnu::always_inline]] inline bool defers(const StorageCell& cell) noexcept {
   return cell.has(storage_deferred) || slot().defer_releases;
+}
+
+// A storage of a block from this thread's heap, charged to an iteration that this thread opened: so
+// nobody else waits for its bytes.
+[[gnu::always_inline]] inline bool is_mine_only(const StorageCell& cell) noexcept {
+  const Slot& s = slot();
+  return cell.block != nullptr && cell.home == s.heap && cell.finalizers == nullptr &&
+         !cell.has(storage_tracked) &&
+         cell.owner.record()->opener.load(std::memory_order_relaxed) == s.thread &&
+         cell.counts.load(std::memory_order_acquire) / StorageHead::one_weak == 1;
+}
+
+// Such a one goes in one step, unless a scan has just pinned it.
+[[gnu::always_inline]] inline void release_mine(StorageCell& cell) noexcept {
+  cell.ptr.release_context();
+  bool pinned = false;
+  OwnerRecord& record = cell.owner.bury(pinned);
+  if (cell.adopted.load(std::memory_order_relaxed) != 0) [[unlikely]] {
+    cell.uncount_adopted(record.domain->impl());
+  }
+  record.subtract(signed_bytes(cell.bytes), slot().thread);
+  if (pinned) [[unlikely]] {
+    cell.home->give_block_of(cell);
+    cell.unpin();
+  } else {
+    cell.home->give_cell_with_block(cell);
+  }
 }
 
 [[gnu::always_inline]] inline void release_now(StorageCell& cell) noexcept {
@@ -277,7 +304,12 @@ void storage_last_strong(StorageHead* head) noexcept {
   if (is_parents(cell)) [[unlikely]] {
     return;
   }
-  if (!defers(cell) || !cell.owner.record()->domain->impl().deferred.push(cell)) [[likely]] {
+  if (defers(cell) && cell.owner.record()->domain->impl().deferred.push(cell)) [[unlikely]] {
+    return;
+  }
+  if (is_mine_only(cell)) [[likely]] {
+    release_mine(cell);
+  } else {
     release_now(cell);
   }
 }
@@ -316,21 +348,18 @@ Storage Storage::make(const Owner& owner, Bytes bytes, Align align, const Birth&
   detail::Charge charge(owner, bytes, "Storage::make");
   detail::HeapLease lease(charge.record());
   Heap& heap = lease.heap();
-  auto* const cell = static_cast<detail::StorageCell*>(static_cast<void*>(heap.take_cell()));
-  if (cell == nullptr) {
-    detail::fail_for_memory("Storage::make", charge.record(), heap, cell_bytes);
-  }
-  BlockRecord* const block = detail::ask_twice(
-      charge.record(), [&] { return lease.take_block(bytes, align, owner.stream(), birth.place); });
-  if (block == nullptr) {
-    heap.give_cell(cell);
+  Cell* const taken = detail::ask_twice(charge.record(), [&] {
+    return lease.take_cell_with_block(bytes, align, owner.stream(), birth.place);
+  });
+  if (taken == nullptr) {
     detail::fail_for_memory("Storage::make", charge.record(), heap, bytes);
   }
+  detail::StorageCell& cell = detail::cell_of(*taken);
+  BlockRecord& block = *cell.block;
   detail::note_unowned(charge.record());
-  cell->block = block;
-  detail::publish(*cell, heap, own_block(block->block(block->data)), bytes, birth, charge);
-  charge.commit(*cell);
-  return Storage(cell);
+  detail::publish(cell, heap, own_block(block.block(block.data)), bytes, birth, charge);
+  charge.commit(cell);
+  return Storage(&cell);
 }
 
 Storage Storage::wrap(const Owner& owner, DataPtr data, Bytes bytes, const Birth& birth) {

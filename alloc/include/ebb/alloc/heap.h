@@ -60,6 +60,10 @@ class Heap final : public Resource {
 
   // Returns a cell, or null when the system refuses memory. Owner only.
   Cell* take_cell() noexcept;
+  // A cell with a block that goes with it, in one step; null when either is refused. Owner only.
+  [[nodiscard]] Cell* take_cell_with_block(Bytes bytes, Align align, Stream stream) noexcept;
+  // The way back. Owner only, once for each, and not in a forked child.
+  void give_cell_with_block(Cell& cell) noexcept;
   // Gives the block back that a taken cell of this heap names; the cell stays taken. By another
   // thread than the owner this touches the cell only, and leaves the block's record, which the
   // owner needs again, in the owner's cache. Any thread, once for each block.

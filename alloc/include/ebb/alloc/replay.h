@@ -133,6 +133,9 @@ class Replay {
   // As Heap::take_block of heap, which the caller owns.
   [[nodiscard]] BlockRecord* take(Heap& heap, Bytes bytes, Align align, Stream stream,
                                   const Place& place) noexcept;
+  // As Heap::take_cell_with_block.
+  [[nodiscard]] Cell* take_cell_with_block(Heap& heap, Bytes bytes, Align align, Stream stream,
+                                           const Place& place) noexcept;
   // Blocks that other threads freed count as freed by now: called where those threads have ended
   // their share of the work.
   void join() noexcept;
