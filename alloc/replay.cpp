@@ -69,6 +69,8 @@ void Replay::Impl::attach(Heap& asked) noexcept {
   strict_ = 0;
   settled_end_ = 0;
   misses_ = 0;
+  looks_ = 0;
+  is_tangled_ = false;
   displaced_ = 0;
   passed_.clear();
   choose_plan();

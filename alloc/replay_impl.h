@@ -127,8 +127,10 @@ class Replay::Impl {
   void settle(std::uint32_t slot) noexcept {
     settled_end_ = std::max(settled_end_, slot + std::size_t{1});
   }
-  bool is_clear(std::uint32_t slot) noexcept;
-  bool is_gone(std::uint32_t slot) noexcept;
+  bool is_clear(std::uint32_t slot, std::size_t depth = 0) noexcept;
+  // depth is how many slots were asked on the way to this one.
+  bool is_gone(std::uint32_t slot, std::size_t depth) noexcept;
+  void block_the_dead() noexcept;
   void unblock_all() noexcept;
   void block(std::uint32_t slot) noexcept;
   static detail::HeapRecord* blocked() noexcept {
@@ -158,6 +160,7 @@ class Replay::Impl {
   Mode mode_ = Mode::closed;
   bool deviated_ = false;
   bool has_blocked_ = false;
+  bool is_tangled_ = false;  // the table takes too long to tell what is free
   PlanSet::Impl* set_ = nullptr;
   Impl* outer_ = nullptr;
   std::size_t next_ = 0;    // the slot that is expected, where at_ does not tell
@@ -166,6 +169,7 @@ class Replay::Impl {
   // One more than the last slot that was placed, or counts as placed and dead.
   std::size_t settled_end_ = 0;
   std::uint32_t misses_ = 0;  // running
+  std::size_t looks_ = 0;     // at slots, to find what keeps others from their places
   std::uint64_t displaced_ = 0;
   std::uint32_t iterations_since_move_ = 0;
   std::vector<std::uint32_t> passed_;       // slots passed over that may still come, lowest first
