@@ -313,6 +313,9 @@ void Replay::Impl::catch_up() noexcept {
   if (at_ != &no_slot) {
     next_ = static_cast<std::size_t>(at_ - plan_->slots());
     settled_end_ = std::max(settled_end_, next_);
+    if (!deviated_) {
+      strict_ = next_;
+    }
     at_ = &no_slot;
   }
 }

@@ -265,11 +265,16 @@ void Replay::Impl::deviate() noexcept {
 
 void Replay::Impl::come_loose() noexcept {
   catch_up();
-  if (!deviated_) {
-    strict_ = next_;
-  }
   record_so_far();
   loosen();
+}
+
+bool Replay::Impl::give_way() noexcept {
+  if (mode_ != Mode::solid) {
+    return false;
+  }
+  come_loose();
+  return true;
 }
 
 // What came before anything unexpected did is what the plan says, but for deaths that are yet to

@@ -65,6 +65,8 @@ class Replay::Impl {
     return recording_.note_death(record, elsewhere);
   }
   Impl* outer() const noexcept { return outer_; }
+  // Has the range come loose, if it is solid, for what the heap would have to refuse else.
+  bool give_way() noexcept;
 
  private:
   enum class Mode : std::uint8_t {
