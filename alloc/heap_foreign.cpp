@@ -29,6 +29,9 @@ bool push(std::atomic<Node*>& list, Node& node, Node*& link) noexcept {
   Node* head = list.load(std::memory_order_relaxed);
   do {
     if (head == orphaned<Node>()) [[unlikely]] {
+      // Acquire: pairs with retire. What was planned was made a block, whose size its holder has
+      // not seen, before.
+      list.load(std::memory_order_acquire);
       return false;
     }
     link = head;

@@ -183,7 +183,7 @@ HeapRecord* Heap::Impl::search_bypassing(std::size_t bytes, std::size_t align) n
 
 // Growing comes last: first what other threads have freed, then empty slabs, then growth;
 // before a refusal idle pages here and in parked heaps are given back, which may make room in the
-// budget.
+// budget, and then what open iterations have set aside for their plans is used.
 HeapRecord* Heap::Impl::search_everywhere(std::size_t size, std::size_t align) noexcept {
   if (bypass) [[unlikely]] {
     return search_bypassing(size, align);
@@ -203,11 +203,17 @@ HeapRecord* Heap::Impl::search_everywhere(std::size_t size, std::size_t align) n
   }
   const bool room = space.trim() != 0;
   // Under a limit once more in any case: another thread may have trimmed for the two of us.
-  if (pool.trim_parked() == 0 && !room && pool.budget.limit() == 0) {
-    return nullptr;
+  if (pool.trim_parked() != 0 || room || pool.budget.limit() != 0) {
+    record = space.take(size, align);
+    record = record != nullptr ? record : space.take_growing(size, align);
   }
-  record = space.take(size, align);
-  return record != nullptr ? record : space.take_growing(size, align);
+  return record != nullptr || !loosen_plans() ? record : take_loosened(size, align);
+}
+
+// What an open iteration's plan has free, and the heap with it.
+HeapRecord* Heap::Impl::take_loosened(std::size_t size, std::size_t align) noexcept {
+  HeapRecord* const record = space.take(size, align);
+  return record == nullptr && space.trim() != 0 ? space.take_growing(size, align) : record;
 }
 
 // Polls instead of being woken: a free by another thread then costs nothing more for it.

@@ -101,6 +101,8 @@ class Heap::Impl {
   // The range stays set aside, but for whoever would have to grow the heap else.
   void leave_plan_range() noexcept { plan_range.in_use = false; }
   bool release_plan_range() noexcept;
+  // Has the ranges that open replays follow come loose. Returns whether any did.
+  bool loosen_plans() noexcept;
   // Makes a plan's range holes again, and blocks of those that live in it, lowest first; needs that
   // many spare records.
   void dissolve(detail::HeapRecord& range, std::span<detail::HeapRecord* const> live) noexcept;
@@ -177,6 +179,7 @@ class Heap::Impl {
   bool make_room(std::uint32_t size_class) noexcept;
   detail::HeapRecord* take_range(std::size_t size, std::size_t align) noexcept;
   detail::HeapRecord* search_everywhere(std::size_t size, std::size_t align) noexcept;
+  detail::HeapRecord* take_loosened(std::size_t size, std::size_t align) noexcept;
   detail::HeapRecord* take_range_slowly(std::size_t size, std::size_t align) noexcept;
   detail::HeapRecord* take_bypassing(std::size_t bytes, std::size_t align) noexcept;
   detail::HeapRecord* search_bypassing(std::size_t bytes, std::size_t align) noexcept;

@@ -102,6 +102,14 @@ bool Heap::Impl::release_plan_range() noexcept {
   return true;
 }
 
+bool Heap::Impl::loosen_plans() noexcept {
+  bool any = false;
+  for (Replay::Impl* it = replay; it != nullptr; it = it->outer()) {
+    any = it->give_way() || any;
+  }
+  return any;
+}
+
 void Heap::Impl::dissolve(HeapRecord& range, std::span<HeapRecord* const> live) noexcept {
   space.give(range);
   for (HeapRecord* const record : live) {

@@ -73,6 +73,8 @@ void Replay::Impl::attach(Heap& asked) noexcept {
   strict_ = 0;
   settled_end_ = 0;
   misses_ = 0;
+  looks_ = 0;
+  is_tangled_ = false;
   displaced_ = 0;
   passed_.clear();
   choose_plan();
@@ -316,6 +318,9 @@ void Replay::Impl::catch_up() noexcept {
   if (at_ != &no_slot) {
     next_ = static_cast<std::size_t>(at_ - plan_->slots());
     settled_end_ = std::max(settled_end_, next_);
+    if (!deviated_) {
+      strict_ = next_;
+    }
     at_ = &no_slot;
   }
 }

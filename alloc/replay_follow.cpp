@@ -18,6 +18,11 @@ constexpr std::size_t window = 32;
 // Running allocations that fit nothing, after which the plan is left.
 constexpr std::uint32_t misses_most = 32;
 
+// How far back, and in all how often, the table is asked what keeps a blocked slot from its place,
+// before it is left: the answer may lie as many slots back as there are, again and again.
+constexpr std::size_t depth_most = 64;
+constexpr std::size_t looks_per_slot = 32;
+
 }  // namespace
 
 HeapRecord* Replay::Impl::follow(const Request& request) noexcept {
@@ -123,15 +128,24 @@ bool Replay::Impl::take_over(const Request& request) noexcept {
     come_loose();
   } else if (mode_ == Mode::solid) {
     unblock_all();
-    // Nobody has looked whether what is dead might have had its place in the other plan.
-    if (table_.count != 0) {
-      std::replace(slots_.begin(), slots_.begin() + static_cast<std::ptrdiff_t>(next_),
-                   static_cast<HeapRecord*>(nullptr), blocked());
-      has_blocked_ = true;
-    }
   }
   plan_ = other;
+  if (mode_ == Mode::solid && table_.count != 0) {
+    block_the_dead();
+  }
   return true;
+}
+
+// Nobody has looked whether what is dead might have had its place in the plan that is followed from
+// now on. In order, so that each is told by those right before it.
+void Replay::Impl::block_the_dead() noexcept {
+  std::replace(slots_.begin(), slots_.begin() + static_cast<std::ptrdiff_t>(next_),
+               static_cast<HeapRecord*>(nullptr), blocked());
+  has_blocked_ = true;
+  looks_ = 0;
+  for (std::size_t slot = 0; slot < next_; ++slot) {
+    is_gone(static_cast<std::uint32_t>(slot), 0);
+  }
 }
 
 bool Replay::Impl::has_offsets_of(const IterationPlan& other) const noexcept {
@@ -143,17 +157,22 @@ bool Replay::Impl::has_offsets_of(const IterationPlan& other) const noexcept {
   return true;
 }
 
-bool Replay::Impl::is_gone(std::uint32_t slot) noexcept {
-  if (slots_[slot] == blocked() && is_clear(slot)) {
-    slots_[slot] = nullptr;
-    settle(slot);
+bool Replay::Impl::is_gone(std::uint32_t slot, std::size_t depth) noexcept {
+  ++looks_;
+  if (slots_[slot] == blocked()) {
+    if (depth == depth_most || looks_ > looks_per_slot * plan_->size()) {
+      is_tangled_ = true;
+    } else if (is_clear(slot, depth + 1)) {
+      slots_[slot] = nullptr;
+      settle(slot);
+    }
   }
   return slots_[slot] == nullptr;
 }
 
-bool Replay::Impl::is_clear(std::uint32_t number) noexcept {
+bool Replay::Impl::is_clear(std::uint32_t number, std::size_t depth) noexcept {
   const PlannedSlot& slot = plan_->slots()[number];
-  const auto gone = [this](std::uint32_t before) { return is_gone(before); };
+  const auto gone = [this, depth](std::uint32_t before) { return is_gone(before, depth); };
   const auto more = plan_->more_predecessors(slot);
   return std::all_of(slot.predecessors.begin(), slot.predecessors.end(), gone) &&
          std::all_of(more.begin(), more.end(), gone);
@@ -206,12 +225,13 @@ HeapRecord* Replay::Impl::place(std::uint32_t slot, const Request& request) noex
                             : put(slot, offset, request.entry.bytes, request.align, request.stream);
 }
 
-// Somewhere else: in a hole, be it the plan's own, before the heap grows.
+// Somewhere else: in a hole, be it the plan's own, before the heap grows. Where the table takes too
+// long to tell what is free, the heap is asked from now on.
 HeapRecord* Replay::Impl::displace(std::optional<std::uint32_t> slot,
                                    const Request& request) noexcept {
   ++displaced_;
   deviate();
-  if (!request.is_range()) {
+  if (!request.is_range() && !is_tangled_) {
     if (HeapRecord* const record =
             heap_->take_in_holes(request.entry.bytes, request.align, request.stream)) {
       return record;
@@ -245,11 +265,16 @@ void Replay::Impl::deviate() noexcept {
 
 void Replay::Impl::come_loose() noexcept {
   catch_up();
-  if (!deviated_) {
-    strict_ = next_;
-  }
   record_so_far();
   loosen();
+}
+
+bool Replay::Impl::give_way() noexcept {
+  if (mode_ != Mode::solid) {
+    return false;
+  }
+  come_loose();
+  return true;
 }
 
 // What came before anything unexpected did is what the plan says, but for deaths that are yet to

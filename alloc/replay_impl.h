@@ -67,6 +67,8 @@ class Replay::Impl {
     return recording_.note_death(record, elsewhere);
   }
   Impl* outer() const noexcept { return outer_; }
+  // Has the range come loose, if it is solid, for what the heap would have to refuse else.
+  bool give_way() noexcept;
 
  private:
   enum class Mode : std::uint8_t {
@@ -129,8 +131,10 @@ class Replay::Impl {
   void settle(std::uint32_t slot) noexcept {
     settled_end_ = std::max(settled_end_, slot + std::size_t{1});
   }
-  bool is_clear(std::uint32_t slot) noexcept;
-  bool is_gone(std::uint32_t slot) noexcept;
+  bool is_clear(std::uint32_t slot, std::size_t depth = 0) noexcept;
+  // depth is how many slots were asked on the way to this one.
+  bool is_gone(std::uint32_t slot, std::size_t depth) noexcept;
+  void block_the_dead() noexcept;
   void unblock_all() noexcept;
   void block(std::uint32_t slot) noexcept;
   static detail::HeapRecord* blocked() noexcept {
@@ -160,6 +164,7 @@ class Replay::Impl {
   Mode mode_ = Mode::closed;
   bool deviated_ = false;
   bool has_blocked_ = false;
+  bool is_tangled_ = false;  // the table takes too long to tell what is free
   PlanSet::Impl* set_ = nullptr;
   Place place_;  // where the iteration was opened
   Impl* outer_ = nullptr;
@@ -169,6 +174,7 @@ class Replay::Impl {
   // One more than the last slot that was placed, or counts as placed and dead.
   std::size_t settled_end_ = 0;
   std::uint32_t misses_ = 0;  // running
+  std::size_t looks_ = 0;     // at slots, to find what keeps others from their places
   std::uint64_t displaced_ = 0;
   std::uint32_t since_move_ = 0;            // iterations
   std::uint32_t move_wait_ = 0;             // how many of them have to pass before the next

@@ -14,6 +14,9 @@ namespace {
 // The most records that one call takes: a hole at the frontier, a block, the hole after it.
 constexpr std::size_t records_per_call = 3;
 
+// How many holes that fit are searched for pages, where some have gone back.
+constexpr std::size_t trimmed_tries = 64;
+
 }  // namespace
 
 HeapRecord* Space::take(std::size_t size, std::size_t align) noexcept {
@@ -21,12 +24,15 @@ HeapRecord* Space::take(std::size_t size, std::size_t align) noexcept {
   if (hole == nullptr || !records_.ensure(records_per_call)) [[unlikely]] {
     return nullptr;
   }
-  do {
+  // Padding did not fit, or the pages have gone back. Of holes without pages there may be as many
+  // as there were blocks: after some take_growing is to have those back.
+  const std::size_t tries = trimmed_pages_ != 0 ? trimmed_tries : ~std::size_t{0};
+  for (std::size_t tried = 0; hole != nullptr && tried < tries; ++tried) {
     if (std::byte* const begin = find_in(*hole, size, align)) {
       return carve(*hole, begin, size);
     }
-    hole = index_.next_fit(*hole);  // padding did not fit, or the pages have gone back
-  } while (hole != nullptr);
+    hole = index_.next_fit(*hole);
+  }
   return nullptr;
 }
 

@@ -34,7 +34,7 @@ class Space {
   bool open() noexcept { return add_region(1) != nullptr; }
 
   // A range from the smallest hole that fits, the lowest among equals; null when there is none that
-  // has the pages for it.
+  // has the pages for it, or none among the first ones while many are without.
   HeapRecord* take(std::size_t size, std::size_t align) noexcept;
   // A range that pages are committed for, after take was null: in a hole whose pages have gone
   // back, else at a frontier.

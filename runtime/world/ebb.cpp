@@ -33,7 +33,7 @@ void print_info() {
   }
 }
 
-constexpr int bad_input = 2;
+constexpr int no_result = 2;
 
 int run(int argc, char** argv) {
   CLI::App app{"Tools of the ebb training-loop runtime", "ebb"};
@@ -46,20 +46,30 @@ int run(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : bad_input;
+    return app.exit(error) == 0 ? 0 : no_result;
   }
   return status;
+}
+
+// A file that has no room for all of it tells only now.
+bool all_is_written() {
+  if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) {
+    return true;
+  }
+  std::fputs("ebb: the output could not be written\n", stderr);
+  return false;
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
   try {
-    return run(argc, argv);
+    const int status = run(argc, argv);
+    return all_is_written() ? status : no_result;
   } catch (const std::exception& error) {
     std::fprintf(stderr, "ebb: %s\n", error.what());
   } catch (...) {
     std::fputs("ebb: unknown error\n", stderr);
   }
-  return bad_input;
+  return no_result;
 }

@@ -104,6 +104,14 @@ class ReplayCommand(unittest.TestCase):
         self.assertEqual(replay().returncode, 2)
         self.assertEqual(replay("--help").returncode, 0)
 
+    def test_what_could_not_be_written_is_a_failure(self):
+        path = self.file(trace_of(4))
+        for arguments in ((), ("--json",)):
+            with self.subTest(arguments), open("/dev/full", "w") as full:
+                run = subprocess.run([EBB, "replay", path, *arguments], stdout=full, stderr=subprocess.PIPE, text=True)
+                self.assertEqual(run.returncode, 2)
+                self.assertIn("could not be written", run.stderr)
+
     def test_a_trace_in_all_modes(self):
         path = self.file(gzip.compress(trace_of(12).encode()), "in.csv.gz")
         for mode in MODES:

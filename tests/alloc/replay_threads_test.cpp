@@ -116,3 +116,38 @@ TEST_CASE("replay threads: waiting returns once all is planned") {
   CHECK(sets[0].wait(std::chrono::minutes(1)));
   CHECK(sets[0].plans().size() == 1);
 }
+
+// Of what the owner did to a block meanwhile its holder learns only when it frees it.
+TEST_CASE("replay threads: a planned block is freed by another thread after its pool closed") {
+  constexpr Bytes large{std::size_t{1} << 19};
+  ebb::PlanSet plans;
+  ebb::Replay replay;
+  std::atomic<ebb::BlockRecord*> handed{nullptr};
+  std::atomic<bool> closed{false};
+  std::jthread holder([&] {
+    while (handed.load(std::memory_order_acquire) == nullptr ||
+           !closed.load(std::memory_order_relaxed)) {
+      std::this_thread::yield();
+    }
+    ebb::BlockRecord& record = *handed.load(std::memory_order_relaxed);
+    record.top->deallocate(record.block(record.data));
+  });
+  {
+    OwnHeap own;
+    for (int i = 0; i < 4; ++i) {
+      replay.begin(plans);
+      ebb::BlockRecord* const record =
+          replay.take(own.heap, large, ebb::default_align_cpu, {}, {"program", 1});
+      REQUIRE(record != nullptr);
+      if (i < 3) {
+        own.heap.deallocate(record->block(record->data));
+      } else {
+        handed.store(record, std::memory_order_release);
+      }
+      replay.end();
+      plans.work();
+    }
+    CHECK(plans.stats().followed == 2);
+  }
+  closed.store(true, std::memory_order_relaxed);
+}
