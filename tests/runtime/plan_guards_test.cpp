@@ -124,3 +124,122 @@ TEST_CASE("plan guards: an iteration that follows its plan and closes after its 
   loop.reset();
   CHECK(left.data<const float>()[99] == 8);
 }
+
+TEST_CASE("plan guards: the record of a guard destroyed out of order, taken by another thread") {
+  for (const bool asks_first : {false, true}) {
+    Runtime rt(quiet());
+    Loop loop(rt);
+    Loop inner_loop(rt);
+    learn(loop);
+    std::optional<Iteration> outer(std::in_place, loop, site);
+    std::optional<Iteration> inner(std::in_place, inner_loop, other_site);
+    outer.reset();
+    const PlanSetStats before = stats_of(loop);
+    Elsewhere elsewhere(loop, asks_first);
+    inner.reset();  // the slot names outer again
+    (void)full(rt, {100}, 0);
+    elsewhere.end();
+    CHECK(stats_of(loop).iterations == before.iterations + 1);
+    CHECK(stats_of(loop).followed == before.followed + 1);
+    CHECK(stats_of(loop).displaced == before.displaced);
+  }
+}
+
+TEST_CASE("plan guards: a scope around the close of its own iteration") {
+  for (const bool asks_first : {false, true}) {
+    Runtime rt(quiet());
+    Loop loop(rt);
+    learn(loop);
+    std::optional<Iteration> it(std::in_place, loop, site);
+    {
+      const OwnerScope scope(it->owner());
+      it.reset();
+    }
+    const PlanSetStats before = stats_of(loop);
+    Elsewhere elsewhere(loop, asks_first);
+    (void)full(rt, {100}, 0);
+    elsewhere.end();
+    CHECK(stats_of(loop).iterations == before.iterations + 1);
+    CHECK(stats_of(loop).followed == before.followed + 1);
+  }
+}
+
+TEST_CASE("plan guards: a guard destroyed within a scope of the runtime") {
+  for (const bool asks_first : {false, true}) {
+    Runtime rt(quiet());
+    Loop loop(rt);
+    learn(loop);
+    std::optional<Iteration> it(std::in_place, loop, site);
+    {
+      const LongLived scope(rt);
+      it.reset();
+    }
+    const PlanSetStats before = stats_of(loop);
+    Elsewhere elsewhere(loop, asks_first);
+    (void)full(rt, {100}, 0);
+    run(loop, 1, other_site);
+    elsewhere.end();
+    CHECK(stats_of(loop).iterations == before.iterations + 1);
+    CHECK(stats_of(loop).followed == before.followed + 1);
+  }
+}
+
+TEST_CASE("plan guards: an outer guard whose runtime goes while the inner one is another's") {
+  auto rt = std::make_unique<Runtime>(quiet());
+  auto loop = std::make_unique<Loop>(*rt);
+  Runtime other(quiet());
+  Loop other_loop(other);
+  std::optional<Iteration> outer(std::in_place, *loop, site);
+  std::optional<Iteration> inner(std::in_place, other_loop, other_site);
+  step(*inner);
+  outer.reset();
+  loop.reset();
+  rt.reset();
+  inner.reset();
+  run(other_loop, 4);
+}
+
+TEST_CASE("plan guards: a scope whose iteration and runtime go") {
+  auto rt = std::make_unique<Runtime>(quiet());
+  auto loop = std::make_unique<Loop>(*rt);
+  Runtime other(quiet());
+  Loop other_loop(other);
+  learn(*loop);
+  std::optional<Iteration> it(std::in_place, *loop, site);
+  {
+    const LongLived scope(other);
+    it.reset();
+    loop.reset();
+    rt.reset();
+    (void)full(other, {100}, 0);
+  }
+  (void)full(other, {100}, 0);
+  run(other_loop, 4);
+}
+
+TEST_CASE("plan guards: threads that end with guards open, after an iteration and before one") {
+  for (const bool goes_first : {false, true}) {
+    auto rt = std::make_unique<Runtime>(quiet());
+    auto loop = std::make_unique<Loop>(*rt);
+    learn(*loop);
+    std::optional<Iteration> open;
+    Tensor left;
+    std::thread([&] {
+      run(*loop, 2);
+      open.emplace(*loop, site);
+      left = full(*open, {100}, 5);
+    }).join();
+    run(*loop, 4);
+    if (goes_first) {
+      rt.reset();
+      open.reset();
+      loop.reset();
+    } else {
+      open.reset();
+      run(*loop, 4);
+      loop.reset();
+      rt.reset();
+    }
+    CHECK(left.data<const float>()[99] == 5);
+  }
+}
