@@ -243,3 +243,74 @@ TEST_CASE("plan guards: threads that end with guards open, after an iteration an
     CHECK(left.data<const float>()[99] == 5);
   }
 }
+TEST_CASE("plan guards: a body of parallel_for that closes the iteration around it") {
+  for (const bool asks_first : {false, true}) {
+    Runtime rt(quiet(1));
+    Loop loop(rt);
+    learn(loop);
+    std::optional<Iteration> it(std::in_place, loop, site);
+    parallel_for(rt.step_executor(), 1, 1, [&](std::int64_t, std::int64_t) { it.reset(); });
+    const PlanSetStats before = stats_of(loop);
+    Elsewhere elsewhere(loop, asks_first);
+    (void)full(rt, {100}, 0);
+    elsewhere.end();
+    CHECK(stats_of(loop).iterations == before.iterations + 1);
+    CHECK(stats_of(loop).followed == before.followed + 1);
+  }
+}
+
+TEST_CASE("plan guards: a body of parallel_for that opens an iteration for what comes after") {
+  Runtime rt(quiet(1));
+  Loop loop(rt);
+  Loop inner_loop(rt);
+  learn(loop);
+  learn(inner_loop, other_site);
+  const PlanSetStats before = stats_of(loop);
+  {
+    Iteration it(loop, site);
+    std::optional<Iteration> inner;
+    parallel_for(rt.step_executor(), 1, 1,
+                 [&](std::int64_t, std::int64_t) { inner.emplace(inner_loop, other_site); });
+    step(*inner);
+    inner.reset();
+    step(it);
+  }
+  CHECK(stats_of(loop).displaced == before.displaced);
+  CHECK(stats_of(inner_loop, other_site).displaced == 0);
+  run(loop, 4);
+  CHECK(stats_of(loop).followed >= before.followed + 4);
+}
+
+TEST_CASE("plan guards: a child forked by a body of parallel_for makes a runtime of its own") {
+  Runtime rt(quiet(1));
+  Loop loop(rt);
+  learn(loop);
+  for (const bool asks_first : {false, true}) {
+    int status = -1;
+    {
+      Iteration it(loop, site);
+      const Tensor first = asks_first ? full(it, {100}, 0) : Tensor();
+      const pid_t parent = ::getpid();
+      bool fine = true;
+      parallel_for(rt.step_executor(), 1, 1, [&](std::int64_t, std::int64_t) {
+        const pid_t child = ::fork();
+        if (child != 0) {
+          ::waitpid(child, &status, 0);
+        }
+      });
+      if (::getpid() != parent) {
+        ::alarm(60);
+        for (int i = 0; i < 2; ++i) {
+          Runtime own(quiet(1));
+          const Tensor a = full(own, {100}, 3);
+          Loop own_loop(own);
+          run(own_loop, 6);
+          fine = fine && a.data<const float>()[99] == 3;
+        }
+        ::_exit(fine ? 0 : 1);
+      }
+      step(it);
+    }
+    CHECK(ebb::test::exited_with_0(status));
+  }
+}
