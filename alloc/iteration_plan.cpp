@@ -95,7 +95,7 @@ std::shared_ptr<const IterationPlan> IterationPlan::make(AllocationSequence sequ
   how.nodes = options.nodes;
   how.cancel = cancel;
   Plan best = plan(intervals, Align{granule}, how);
-  if (relative != nullptr) {
+  if (relative != nullptr && !(cancel && cancel())) {
     std::optional<Plan> alike = plan_like(sequence, intervals, granule, *relative);
     if (alike && static_cast<double>(alike->height.count()) <=
                      worth * static_cast<double>(best.height.count())) {

@@ -55,6 +55,7 @@ constexpr std::uint64_t work_limit = 300'000'000;
 constexpr std::uint64_t conflict_work = 4;
 constexpr std::uint64_t none = std::numeric_limits<std::uint64_t>::max();
 constexpr std::ptrdiff_t chunk_most = 256;
+constexpr std::uint32_t buffers_per_cancel = 64;
 
 // Equals in the order of their births, the shorter ones first.
 std::vector<std::uint32_t> sorted_by(const PlanProblem& problem, const Order& order) {
@@ -95,20 +96,21 @@ class Packing {
     }
   }
 
-  // Returns false once the height reaches the limit: somebody else's plan is no worse.
-  bool place_all(const std::vector<std::uint32_t>& order, Fit fit, std::uint64_t limit) {
+  // Returns false once the height reaches the limit: somebody else's plan is no worse. What is left
+  // when somebody cancels goes on top.
+  bool place_all(const std::vector<std::uint32_t>& order, Fit fit, std::uint64_t limit,
+                 const std::function<bool()>& cancel) {
+    std::uint32_t until_asked = buffers_per_cancel;
+    bool cancelled = false;
     for (const std::uint32_t buffer : order) {
       if (!pinned_.empty() && pinned_[buffer]) {
         continue;
       }
-      const std::uint64_t begin =
-          lanes_.several()
-              ? find_hole(
-                    buffer, fit,
-                    [&](const Placed& other) { return lanes_.conflict(other.buffer, buffer); })
-              : find_hole(buffer, fit, [at = problem_.buffers[buffer]](const Placed& other) {
-                  return other.first <= at.last && at.first <= other.last;
-                });
+      if (cancel && !cancelled && --until_asked == 0) {
+        until_asked = buffers_per_cancel;
+        cancelled = cancel();
+      }
+      const std::uint64_t begin = cancelled ? draft_.height : find_hole(buffer, fit);
       put(buffer, begin);
       if (draft_.height >= limit) {
         return false;
@@ -121,6 +123,16 @@ class Packing {
   PlanDraft take() { return std::move(draft_); }
 
  private:
+  std::uint64_t find_hole(std::uint32_t buffer, Fit fit) {
+    if (lanes_.several()) {
+      return find_hole(buffer, fit,
+                       [&](const Placed& other) { return lanes_.conflict(other.buffer, buffer); });
+    }
+    return find_hole(buffer, fit, [at = problem_.buffers[buffer]](const Placed& other) {
+      return other.first <= at.last && at.first <= other.last;
+    });
+  }
+
   template <class Conflict>
   std::uint64_t find_hole(std::uint32_t buffer, Fit fit, const Conflict& conflict) {
     const std::uint64_t size = problem_.buffers[buffer].size;
@@ -198,7 +210,7 @@ PlanDraft greedy_plan(const PlanProblem& problem, const PlanLanes& lanes, std::u
     }
     Packing packing(problem, lanes, pinned);
     const std::uint64_t limit = first ? none : best.height;
-    if (packing.place_all(sorted_by(problem, order), order.fit, limit)) {
+    if (packing.place_all(sorted_by(problem, order), order.fit, limit, cancel)) {
       best = packing.take();
     }
     work += packing.work();

@@ -21,8 +21,8 @@ struct PlanDraft {
 
 // Returns the lowest of several orders' plans. Stops at one that is no higher than good_enough
 // units, when cancel (may be empty) says so, and when 20,000 buffers would take much longer than a
-// quarter of a second; the first order is always finished. What is pinned, one entry for each
-// buffer or none at all, has its offset given.
+// quarter of a second. The first order is finished; cancelled, it puts what is left on top. What is
+// pinned, one entry for each buffer or none at all, has its offset given.
 PlanDraft greedy_plan(const PlanProblem& problem, const PlanLanes& lanes, std::uint64_t good_enough,
                       const std::function<bool()>& cancel,
                       std::span<const std::optional<std::uint64_t>> pinned = {});

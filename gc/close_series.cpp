@@ -41,8 +41,11 @@ void CloseSeries::Impl::end_replay(OwnerRecord& record, const Place& place) noex
   if (record.replay == nullptr || !record.replay->end()) [[likely]] {
     return;
   }
+  if (options.plan_elsewhere == nullptr || domain->has_ended()) {
+    return;  // once the runtime has ended, so have its executors
+  }
   const std::shared_ptr<PlanSet>* const set = plans.find(place);
-  if (set != nullptr && options.plan_elsewhere != nullptr && (*set)->claim_work() &&
+  if (set != nullptr && (*set)->claim_work() &&
       !options.plan_elsewhere(options.plan_context, *set)) {
     (*set)->unclaim_work();
   }

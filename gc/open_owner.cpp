@@ -137,6 +137,9 @@ CloseResult OpenOwner::close(Reports reports) {
     throw misuse(
         "it is not the innermost one of this thread: close what was opened after it first");
   }
+  if (detail::slot().scopes > saved_.scopes) {
+    throw misuse("a scope, task or bound function that began within it has not ended");
+  }
   const Closing closing(closing_);
   return close_steps(reports);
 }
@@ -218,27 +221,30 @@ void OpenOwner::let_go() noexcept {
 void OpenOwner::abandon(const std::exception_ptr& why) noexcept {
   OwnerRecord& record = *record_;
   const bool mine = thread_ == detail::this_thread_number();
+  // What began after this restores a slot that names the record, which so is not used again.
+  const detail::Slot& slot = detail::slot();
+  const bool named = !mine || slot.scopes > saved_.scopes ||
+                     (slot.owner.record() != &record && slot.owner.is_open());
   open_ = false;
-  if (mine) {
-    series_.impl().end_replay(record, place_);
-  }
-  record.end_generation();
-  // On a foreign thread the local counts cannot be read: one scan adopts what there is, and the
-  // record is not used again.
-  if (!mine) {
+  if (named) {
     record.keep_domain_for_opener();
   }
+  if (mine) {
+    series_.impl().end_replay(record, place_);
+  } else {
+    record.ended_elsewhere.store(true, std::memory_order_relaxed);
+  }
+  record.end_generation();
+  // On a foreign thread the local counts cannot be read: one scan adopts what there is.
   const std::uint64_t adopted = (mine ? detail::adopt_all(record, Policy::adopt)
                                       : detail::adopt_stragglers(record, Policy::adopt))
                                     .count;
   if (const std::exception_ptr failed = record.take_error()) {
     series_.store(failed);  // of a job
   }
-  if (mine) {
+  if (!named) {
     record.domain->impl().give_record(record);
-    if (!detail::slot().owner.is_open()) {
-      leave();  // else what was opened after this restores the slot
-    }
+    leave();
     record.forget_opener();
   }
   detail::log_safely(series_.domain(), LogLevel::error, [&why, adopted] {

@@ -7,10 +7,14 @@
 
 namespace ebb::inline v0 {
 
-OutsidePlan::OutsidePlan() noexcept : saved_(std::exchange(detail::slot().replay, nullptr)) {}
+OutsidePlan::OutsidePlan() noexcept
+    : saved_(std::exchange(detail::slot().replay, nullptr)), owner_(detail::slot().owner) {}
 
+// Within, the iteration may have been closed, another one opened, or the process forked.
 OutsidePlan::~OutsidePlan() {
-  detail::slot().replay = saved_;
+  if (saved_ != nullptr && detail::slot().owner == owner_) {
+    detail::slot().replay = saved_;
+  }
 }
 
 void note_join() noexcept {

@@ -179,6 +179,9 @@ class alignas(64) OwnerRecord {
 
   // How its iterations follow their plans; made when one is first to. Opening thread only.
   std::unique_ptr<Replay> replay;
+  // Set before the generation ends by a guard that another thread destroys, which cannot end the
+  // replay. Such a record is not used again. Relaxed: read where the end was seen.
+  std::atomic<bool> ended_elsewhere{false};
 
   // Of the close that is going on; kept so that a loop that always straggles makes no heap call.
   std::vector<detail::Tally> tallies;

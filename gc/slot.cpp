@@ -76,6 +76,15 @@ std::uint64_t ask_thread_number() noexcept {
 
 namespace {
 
+// Of an owner that has closed. Where another thread has ended the guard, the replay is still this
+// one's to end; else it has ended with its iteration, and may be that of any thread's next one.
+void drop_stale_replay(const OwnerRecord& record) noexcept {
+  Replay* const replay = std::exchange(this_slot.replay, nullptr);
+  if (replay != nullptr && record.ended_elsewhere.load(std::memory_order_relaxed)) {
+    replay->end();
+  }
+}
+
 // The slot's heap is the enclosing scope's from now on, and not for an owner of another pool: then
 // saved has it, and the scope takes one of its own pool when needed.
 void inherit_heap(const OwnerRecord* record) noexcept {
@@ -117,6 +126,9 @@ void leave_owner(const Slot& saved, bool keep_heap) noexcept {
   restored.phase = this_slot.phase;
   restored.defer_releases = this_slot.defer_releases;
   this_slot = restored;
+  if (this_slot.replay != nullptr && !is_open(this_slot.owner)) [[unlikely]] {
+    drop_stale_replay(*this_slot.owner.record());
+  }
   if (mine == nullptr) {
     return;
   }
@@ -129,24 +141,18 @@ void leave_owner(const Slot& saved, bool keep_heap) noexcept {
   }
 }
 
-void abandon_replay() noexcept {
-  if (this_slot.replay != nullptr) {
-    std::exchange(this_slot.replay, nullptr)->abandon();
-  }
-}
-
 void drop_stale_owner() noexcept {
   OwnerRecord* const record = this_slot.owner.record();
   if (record == nullptr || is_open(this_slot.owner)) [[likely]] {
     return;
   }
+  drop_stale_replay(*record);
   if (this_slot.scopes > 0) {
     // Of no generation, so that each charge to it is found late: in tasks that inherit it, too.
     this_slot.owner = {*record->domain->impl().long_lived, 0, this_slot.owner.stream()};
     return;
   }
   this_slot.owner = Owner{};
-  abandon_replay();
   record->forget_opener();
 }
 

@@ -49,9 +49,6 @@ void enter_iteration(Slot& saved, OwnerRecord& record, std::uint64_t generation,
                      Replay* replay) noexcept;
 void leave_owner(const Slot& saved, bool keep_heap) noexcept;
 
-// Abandons the replay in the slot, if any: its loop may be gone.
-void abandon_replay() noexcept;
-
 // Replaces the slot's owner if its iteration has closed: by the runtime, as late, within an
 // OwnerScope; else by none. Only misuse of guards and work past a deadline lead to it.
 void drop_stale_owner() noexcept;

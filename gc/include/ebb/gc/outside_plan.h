@@ -3,12 +3,12 @@
 // an iteration repeats. Used where such work is split. On the calling thread. [alloc.replay]
 #pragma once
 
+#include <ebb/gc/owner.h>
+
 namespace ebb::inline v0 {
 
-class Replay;
-
 // Until it ends, what this thread makes is neither planned nor recorded. Work of tasks never is.
-// Ends on the thread that made it, before the iteration does.
+// Ends on the thread that made it.
 class OutsidePlan {
  public:
   OutsidePlan() noexcept;
@@ -20,6 +20,7 @@ class OutsidePlan {
 
  private:
   Replay* saved_;
+  Owner owner_;  // the thread's, whose iteration saved_ belongs to
 };
 
 // Other threads have ended their share of the iteration's work: the storages that they dropped

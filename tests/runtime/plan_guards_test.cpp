@@ -1,0 +1,316 @@
+// SPDX-License-Identifier: Apache-2.0
+// Loops with plans whose guards, scopes, threads and runtimes end in other orders than they should:
+// an iteration's way along its plan is its own thread's only, and ends with it. [alloc.replay]
+#include "support/child.h"
+#include "support/executor_choice.h"
+
+#include <ebb/runtime/loop.h>
+#include <ebb/runtime/parallel.h>
+
+#include <doctest/doctest.h>
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <semaphore>
+#include <thread>
+#include <vector>
+
+using namespace ebb;
+
+namespace {
+
+RuntimeOptions quiet(unsigned threads = 2) {
+  RuntimeOptions options;
+  options.threads = threads;
+  options.log = [](LogLevel, std::string_view) {};
+  options.executor = ebb::test::executor_choice();
+  return options;
+}
+
+constexpr Place site{"plan_guards_test", 1};
+constexpr Place other_site{"plan_guards_test", 2};
+
+void step(Iteration& it, const std::function<void()>& after_first = {}) {
+  Tensor before = full(it, {100}, 0);
+  if (after_first) {
+    after_first();
+  }
+  for (int i = 1; i < 6; ++i) {
+    Tensor next = full(it, {100 * i}, i);
+    CHECK(before.data<const float>()[0] == static_cast<float>(i - 1));
+    before = std::move(next);
+  }
+}
+
+void run(Loop& loop, int iterations, Place at = site) {
+  for (int i = 0; i < iterations; ++i) {
+    Iteration it(loop, at);
+    step(it);
+  }
+}
+
+void learn(Loop& loop, Place at = site) {
+  run(loop, 4, at);
+  REQUIRE(loop.wait_plan());
+  run(loop, 2, at);
+}
+
+PlanSetStats stats_of(const Loop& loop, Place at = site) {
+  for (const LoopPlans& plans : loop.plans()) {
+    if (plans.place == at) {
+      return plans.stats;
+    }
+  }
+  return {};
+}
+
+// Another thread, which opens an iteration, makes its first tensor if told to, and goes on later.
+class Elsewhere {
+ public:
+  Elsewhere(Loop& loop, bool asks_first)
+      : thread_([this, &loop, asks_first] {
+          const auto wait = [this] {
+            is_open_.release();
+            may_end_.acquire();
+          };
+          Iteration it(loop, site);
+          if (!asks_first) {
+            wait();
+          }
+          step(it, asks_first ? std::function<void()>(wait) : std::function<void()>());
+        }) {
+    is_open_.acquire();
+  }
+  void end() {
+    may_end_.release();
+    thread_.join();
+  }
+
+ private:
+  std::binary_semaphore is_open_{0};
+  std::binary_semaphore may_end_{0};
+  std::thread thread_;
+};
+
+}  // namespace
+
+TEST_CASE("plan guards: an iteration that repeats and closes after its runtime") {
+  auto rt = std::make_unique<Runtime>(quiet());
+  auto loop = std::make_unique<Loop>(*rt);
+  {
+    Iteration it(*loop, site);
+    step(it);
+  }
+  {
+    Iteration it(*loop, site);
+    step(it);
+    rt.reset();
+  }
+  loop.reset();
+}
+
+TEST_CASE("plan guards: an iteration that follows its plan and closes after its runtime") {
+  auto rt = std::make_unique<Runtime>(quiet());
+  auto loop = std::make_unique<Loop>(*rt);
+  learn(*loop);
+  Tensor left;
+  {
+    Iteration it(*loop, site);
+    step(it);
+    left = full(it, {100}, 8);
+    rt.reset();
+  }
+  loop.reset();
+  CHECK(left.data<const float>()[99] == 8);
+}
+
+TEST_CASE("plan guards: the record of a guard destroyed out of order, taken by another thread") {
+  for (const bool asks_first : {false, true}) {
+    Runtime rt(quiet());
+    Loop loop(rt);
+    Loop inner_loop(rt);
+    learn(loop);
+    std::optional<Iteration> outer(std::in_place, loop, site);
+    std::optional<Iteration> inner(std::in_place, inner_loop, other_site);
+    outer.reset();
+    const PlanSetStats before = stats_of(loop);
+    Elsewhere elsewhere(loop, asks_first);
+    inner.reset();  // the slot names outer again
+    (void)full(rt, {100}, 0);
+    elsewhere.end();
+    CHECK(stats_of(loop).iterations == before.iterations + 1);
+    CHECK(stats_of(loop).followed == before.followed + 1);
+    CHECK(stats_of(loop).displaced == before.displaced);
+  }
+}
+
+TEST_CASE("plan guards: a scope around the close of its own iteration") {
+  for (const bool asks_first : {false, true}) {
+    Runtime rt(quiet());
+    Loop loop(rt);
+    learn(loop);
+    std::optional<Iteration> it(std::in_place, loop, site);
+    {
+      const OwnerScope scope(it->owner());
+      it.reset();
+    }
+    const PlanSetStats before = stats_of(loop);
+    Elsewhere elsewhere(loop, asks_first);
+    (void)full(rt, {100}, 0);
+    elsewhere.end();
+    CHECK(stats_of(loop).iterations == before.iterations + 1);
+    CHECK(stats_of(loop).followed == before.followed + 1);
+  }
+}
+
+TEST_CASE("plan guards: a guard destroyed within a scope of the runtime") {
+  for (const bool asks_first : {false, true}) {
+    Runtime rt(quiet());
+    Loop loop(rt);
+    learn(loop);
+    std::optional<Iteration> it(std::in_place, loop, site);
+    {
+      const LongLived scope(rt);
+      it.reset();
+    }
+    const PlanSetStats before = stats_of(loop);
+    Elsewhere elsewhere(loop, asks_first);
+    (void)full(rt, {100}, 0);
+    run(loop, 1, other_site);
+    elsewhere.end();
+    CHECK(stats_of(loop).iterations == before.iterations + 1);
+    CHECK(stats_of(loop).followed == before.followed + 1);
+  }
+}
+
+TEST_CASE("plan guards: an outer guard whose runtime goes while the inner one is another's") {
+  auto rt = std::make_unique<Runtime>(quiet());
+  auto loop = std::make_unique<Loop>(*rt);
+  Runtime other(quiet());
+  Loop other_loop(other);
+  std::optional<Iteration> outer(std::in_place, *loop, site);
+  std::optional<Iteration> inner(std::in_place, other_loop, other_site);
+  step(*inner);
+  outer.reset();
+  loop.reset();
+  rt.reset();
+  inner.reset();
+  run(other_loop, 4);
+}
+
+TEST_CASE("plan guards: a scope whose iteration and runtime go") {
+  auto rt = std::make_unique<Runtime>(quiet());
+  auto loop = std::make_unique<Loop>(*rt);
+  Runtime other(quiet());
+  Loop other_loop(other);
+  learn(*loop);
+  std::optional<Iteration> it(std::in_place, *loop, site);
+  {
+    const LongLived scope(other);
+    it.reset();
+    loop.reset();
+    rt.reset();
+    (void)full(other, {100}, 0);
+  }
+  (void)full(other, {100}, 0);
+  run(other_loop, 4);
+}
+
+TEST_CASE("plan guards: threads that end with guards open, after an iteration and before one") {
+  for (const bool goes_first : {false, true}) {
+    auto rt = std::make_unique<Runtime>(quiet());
+    auto loop = std::make_unique<Loop>(*rt);
+    learn(*loop);
+    std::optional<Iteration> open;
+    Tensor left;
+    std::thread([&] {
+      run(*loop, 2);
+      open.emplace(*loop, site);
+      left = full(*open, {100}, 5);
+    }).join();
+    run(*loop, 4);
+    if (goes_first) {
+      rt.reset();
+      open.reset();
+      loop.reset();
+    } else {
+      open.reset();
+      run(*loop, 4);
+      loop.reset();
+      rt.reset();
+    }
+    CHECK(left.data<const float>()[99] == 5);
+  }
+}
+TEST_CASE("plan guards: a body of parallel_for that closes the iteration around it") {
+  for (const bool asks_first : {false, true}) {
+    Runtime rt(quiet(1));
+    Loop loop(rt);
+    learn(loop);
+    std::optional<Iteration> it(std::in_place, loop, site);
+    parallel_for(rt.step_executor(), 1, 1, [&](std::int64_t, std::int64_t) { it.reset(); });
+    const PlanSetStats before = stats_of(loop);
+    Elsewhere elsewhere(loop, asks_first);
+    (void)full(rt, {100}, 0);
+    elsewhere.end();
+    CHECK(stats_of(loop).iterations == before.iterations + 1);
+    CHECK(stats_of(loop).followed == before.followed + 1);
+  }
+}
+
+TEST_CASE("plan guards: a body of parallel_for that opens an iteration for what comes after") {
+  Runtime rt(quiet(1));
+  Loop loop(rt);
+  Loop inner_loop(rt);
+  learn(loop);
+  learn(inner_loop, other_site);
+  const PlanSetStats before = stats_of(loop);
+  {
+    Iteration it(loop, site);
+    std::optional<Iteration> inner;
+    parallel_for(rt.step_executor(), 1, 1,
+                 [&](std::int64_t, std::int64_t) { inner.emplace(inner_loop, other_site); });
+    step(*inner);
+    inner.reset();
+    step(it);
+  }
+  CHECK(stats_of(loop).displaced == before.displaced);
+  CHECK(stats_of(inner_loop, other_site).displaced == 0);
+  run(loop, 4);
+  CHECK(stats_of(loop).followed >= before.followed + 4);
+}
+
+TEST_CASE("plan guards: a child forked by a body of parallel_for makes a runtime of its own") {
+  Runtime rt(quiet(1));
+  Loop loop(rt);
+  learn(loop);
+  for (const bool asks_first : {false, true}) {
+    int status = -1;
+    {
+      Iteration it(loop, site);
+      const Tensor first = asks_first ? full(it, {100}, 0) : Tensor();
+      const pid_t parent = ::getpid();
+      bool fine = true;
+      parallel_for(rt.step_executor(), 1, 1, [&](std::int64_t, std::int64_t) {
+        const pid_t child = ::fork();
+        if (child != 0) {
+          ::waitpid(child, &status, 0);
+        }
+      });
+      if (::getpid() != parent) {
+        ::alarm(60);
+        for (int i = 0; i < 2; ++i) {
+          Runtime own(quiet(1));
+          const Tensor a = full(own, {100}, 3);
+          Loop own_loop(own);
+          run(own_loop, 6);
+          fine = fine && a.data<const float>()[99] == 3;
+        }
+        ::_exit(fine ? 0 : 1);
+      }
+      step(it);
+    }
+    CHECK(ebb::test::exited_with_0(status));
+  }
+}
