@@ -320,7 +320,8 @@ PlanSetStats PlanSet::stats() const {
 
 std::vector<PlanInfo> PlanSet::plans() const {
   std::vector<PlanInfo> infos;
-  for (const auto& plan : impl_->plans()->list) {
+  const std::shared_ptr<const Plans> now = impl_->plans();
+  for (const auto& plan : now->list) {
     infos.push_back(plan->info());
   }
   return infos;
@@ -328,7 +329,8 @@ std::vector<PlanInfo> PlanSet::plans() const {
 
 std::vector<AllocationSequence> PlanSet::sequences() const {
   std::vector<AllocationSequence> sequences;
-  for (const auto& plan : impl_->plans()->list) {
+  const std::shared_ptr<const Plans> now = impl_->plans();
+  for (const auto& plan : now->list) {
     sequences.push_back(plan->sequence());
   }
   return sequences;
