@@ -282,7 +282,7 @@ bool PlanSet::Impl::wait(std::chrono::milliseconds patience) {
 }
 
 PlanSet::PlanSet(PlanSetOptions options, Place place)
-    : impl_(std::make_unique<Impl>(options, place)) {}
+    : impl_(std::make_shared<Impl>(options, place)) {}
 
 PlanSet::~PlanSet() = default;
 

@@ -33,7 +33,7 @@ struct Plans {
 
 }  // namespace detail
 
-class PlanSet::Impl {
+class PlanSet::Impl : public std::enable_shared_from_this<PlanSet::Impl> {
  public:
   using Plans = detail::Plans;
   using IterationPlan = detail::IterationPlan;

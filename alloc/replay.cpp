@@ -34,8 +34,8 @@ Replay::Impl::Impl() noexcept : at_(&no_slot) {}
 
 void Replay::Impl::begin(PlanSet::Impl& its_set) noexcept {
   end();
-  set_ = &its_set;
   if (plans_of_ != its_set.serial) {
+    set_ = its_set.shared_from_this();
     plans_of_ = its_set.serial;
     plans_.reset();
     last_ = nullptr;

@@ -158,7 +158,8 @@ class Replay::Impl {
   Mode mode_ = Mode::closed;
   bool deviated_ = false;
   bool has_blocked_ = false;
-  PlanSet::Impl* set_ = nullptr;
+  // Of this iteration or the last: where another thread ends a guard, the loop may go before this.
+  std::shared_ptr<PlanSet::Impl> set_;
   Impl* outer_ = nullptr;
   std::size_t next_ = 0;    // the slot that is expected, where at_ does not tell
   std::size_t strict_ = 0;  // how many blocks came as planned before anything else did

@@ -44,10 +44,9 @@ struct PlanInfo {
 
   // By how much the height exceeds max_live: 0.02 is 2 %.
   double gap() const noexcept {
-    return max_live.count() == 0 ? 0.0
-                                 : static_cast<double>(height.count()) /
-                                           static_cast<double>(max_live.count()) -
-                                       1.0;
+    return max_live.count() == 0
+               ? 0.0
+               : static_cast<double>(height.count()) / static_cast<double>(max_live.count()) - 1.0;
   }
 };
 
@@ -97,7 +96,7 @@ class PlanSet {
   Impl& impl() noexcept { return *impl_; }
 
  private:
-  std::unique_ptr<Impl> impl_;
+  std::shared_ptr<Impl> impl_;  // a replay has it, too
 };
 
 // One open iteration's way along its plan. Begins, allocates and ends on one thread, which owns the
