@@ -61,10 +61,7 @@ bool die_alike(const AllocationSequence& a, const AllocationSequence& b) {
 }  // namespace
 
 PlanSet::Impl::Impl(PlanSetOptions its_options, Place its_place)
-    : options(its_options), place(its_place), serial([] {
-        static std::atomic<std::uint64_t> last{0};  // relaxed: only unique
-        return last.fetch_add(1, std::memory_order_relaxed) + 1;
-      }()) {}
+    : options(its_options), place(its_place) {}
 
 void PlanSet::Impl::refresh(std::shared_ptr<const Plans>& plans) noexcept {
   if (plans == nullptr || plans->version != version_.load(std::memory_order_relaxed)) {
@@ -291,7 +288,7 @@ bool PlanSet::Impl::wait(std::chrono::milliseconds patience) {
 }
 
 PlanSet::PlanSet(PlanSetOptions options, Place place)
-    : impl_(std::make_unique<Impl>(options, place)) {}
+    : impl_(std::make_shared<Impl>(options, place)) {}
 
 PlanSet::~PlanSet() = default;
 
@@ -329,7 +326,8 @@ PlanSetStats PlanSet::stats() const {
 
 std::vector<PlanInfo> PlanSet::plans() const {
   std::vector<PlanInfo> infos;
-  for (const auto& plan : impl_->plans()->list) {
+  const std::shared_ptr<const Plans> now = impl_->plans();
+  for (const auto& plan : now->list) {
     infos.push_back(plan->info());
   }
   return infos;
@@ -337,7 +335,8 @@ std::vector<PlanInfo> PlanSet::plans() const {
 
 std::vector<AllocationSequence> PlanSet::sequences() const {
   std::vector<AllocationSequence> sequences;
-  for (const auto& plan : impl_->plans()->list) {
+  const std::shared_ptr<const Plans> now = impl_->plans();
+  for (const auto& plan : now->list) {
     sequences.push_back(plan->sequence());
   }
   return sequences;

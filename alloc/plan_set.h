@@ -33,7 +33,7 @@ struct Plans {
 
 }  // namespace detail
 
-class PlanSet::Impl {
+class PlanSet::Impl : public std::enable_shared_from_this<PlanSet::Impl> {
  public:
   using Plans = detail::Plans;
   using IterationPlan = detail::IterationPlan;
@@ -79,7 +79,6 @@ class PlanSet::Impl {
 
   const PlanSetOptions options;
   const Place place;
-  const std::uint64_t serial;  // no other set's, ever
   // What offsets are multiples of: of the heaps that its replays follow it in.
   static constexpr std::size_t granule = default_align_cpu.value();
 

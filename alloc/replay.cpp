@@ -34,13 +34,11 @@ constexpr std::uint64_t unlike_share = 4;
 
 Replay::Impl::Impl() noexcept : at_(&no_slot) {}
 
-// An iteration that was left open is not ended, since its set may be gone.
 void Replay::Impl::begin(PlanSet::Impl& its_set, const Place& its_place) noexcept {
-  leave();
-  set_ = &its_set;
+  end();
   place_ = its_place;
-  if (plans_of_ != its_set.serial) {
-    plans_of_ = its_set.serial;
+  if (set_.get() != &its_set) {
+    set_ = its_set.shared_from_this();
     plans_.reset();
     last_ = nullptr;
   }
@@ -389,11 +387,7 @@ HeapRecord* Replay::Impl::open_inner(const Place& where, std::size_t bytes) noex
 Replay::Replay() : impl_(std::make_unique<Impl>()) {}
 
 Replay::~Replay() {
-  abandon();
-}
-
-void Replay::abandon() noexcept {
-  impl_->leave();
+  end();
 }
 
 void Replay::begin(PlanSet& set, const Place& place) noexcept {

@@ -165,7 +165,8 @@ class Replay::Impl {
   bool deviated_ = false;
   bool has_blocked_ = false;
   bool is_tangled_ = false;  // the table takes too long to tell what is free
-  PlanSet::Impl* set_ = nullptr;
+  // Of this iteration or the last: where another thread ends a guard, the loop may go before this.
+  std::shared_ptr<PlanSet::Impl> set_;
   Place place_;  // where the iteration was opened
   Impl* outer_ = nullptr;
   std::size_t next_ = 0;    // the slot that is expected, where at_ does not tell
@@ -183,7 +184,6 @@ class Replay::Impl {
   std::vector<detail::HeapRecord*> living_;
   std::vector<std::uint32_t> outlived_before_;  // slots, when last any did
   std::shared_ptr<const detail::Plans> plans_;
-  std::uint64_t plans_of_ = 0;                   // the set's serial
   const detail::IterationPlan* last_ = nullptr;  // that an iteration ended on; of plans_
   detail::Recording recording_;
 };

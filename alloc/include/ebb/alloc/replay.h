@@ -52,7 +52,7 @@ struct PlanInfo {
 
 // The plans of one place in the program where iterations are opened. An iteration is planned once
 // it was seen twice; those that follow each other may differ, each kind then has a plan of its own.
-// Thread-safe; must outlive its replays.
+// Thread-safe; its replays may outlive it.
 class PlanSet {
  public:
   explicit PlanSet(PlanSetOptions options = {}, Place place = {});
@@ -97,7 +97,7 @@ class PlanSet {
   Impl& impl() noexcept { return *impl_; }
 
  private:
-  std::unique_ptr<Impl> impl_;
+  std::shared_ptr<Impl> impl_;  // a replay has it, too
 };
 
 // One set's plans in a text that has those of several, one after the other.
@@ -122,7 +122,7 @@ class Replay {
   Replay& operator=(const Replay&) = delete;
   Replay(Replay&&) = delete;
   Replay& operator=(Replay&&) = delete;
-  ~Replay();  // abandons it, on its thread
+  ~Replay();  // ends it, on its thread
 
   // Begins an iteration. The heap that its first take() names is the one it goes along with; if
   // another replay of this thread is under way there, this one is nested in it. [gc.nest]
@@ -143,8 +143,6 @@ class Replay {
   // other. Returns whether the set has work that no thread has been told of. Once more is fine.
   bool end() noexcept;
 
-  // As end, but tells the set nothing: it may be gone.
-  void abandon() noexcept;
 
   class Impl;
 
