@@ -140,7 +140,7 @@ bool Heap::Impl::drain() noexcept {
       give_all(take_all(freed_)) + give_all_blocks(take_all(freed_blocks_));
   give_all(cells_free);
   if (trim_wanted.load(std::memory_order_relaxed)) {
-    trim();
+    make_room_for_others();
   }
   return blocks != 0;
 }

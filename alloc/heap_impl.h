@@ -96,10 +96,13 @@ class Heap::Impl {
   detail::HeapRecord* take_plan_range(std::size_t size) noexcept;
   detail::HeapRecord* take_plan_range_at(std::byte* begin, std::size_t size) noexcept;
   // Sets size bytes aside for the outermost replay: where the last one followed its plans if that
-  // is free, else, if it may move, elsewhere, after which idle pages go back. False: neither.
+  // is free, else, if it may move, elsewhere, after which idle pages go back. False: neither, or
+  // others wait for room.
   bool open_plan_range(std::size_t size, bool may_move) noexcept;
-  // The range stays set aside, but for whoever would have to grow the heap else.
-  void leave_plan_range() noexcept { plan_range.in_use = false; }
+  // Another thread has asked for what lies idle.
+  void make_room_for_others() noexcept;
+  // The range stays set aside, but for whoever would have to grow the heap else, or has asked.
+  void leave_plan_range() noexcept;
   bool release_plan_range() noexcept;
   // Has the ranges that open replays follow come loose. Returns whether any did.
   bool loosen_plans() noexcept;

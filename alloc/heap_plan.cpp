@@ -2,6 +2,7 @@
 // What replay needs of a heap: a range set aside for a plan, and blocks at given places or out of
 // what is free. Owner only. [alloc.replay]
 #include "heap_impl.h"
+#include "pool_core.h"
 #include "replay_impl.h"
 
 #include <utility>
@@ -74,7 +75,27 @@ void Heap::Impl::move_plan_range(std::size_t size) noexcept {
   }
 }
 
+// What the range has is given back at the end of the iteration at the latest, and, where others
+// wait for room under a limit, not taken again at once: they look for it now and then only.
+void Heap::Impl::make_room_for_others() noexcept {
+  constexpr std::uint32_t iterations = 64;
+  plan_range.is_wanted = plan_range.in_use;
+  plan_range.held_off = pool.budget.limit() != 0 ? iterations : 0;
+  trim();
+}
+
+void Heap::Impl::leave_plan_range() noexcept {
+  plan_range.in_use = false;
+  if (std::exchange(plan_range.is_wanted, false)) {
+    trim();
+  }
+}
+
 bool Heap::Impl::open_plan_range(std::size_t size, bool may_move) noexcept {
+  if (plan_range.held_off != 0) {
+    --plan_range.held_off;
+    return false;
+  }
   if (plan_range.record != nullptr && plan_range.record->size != size) {
     release_plan_range();
   }

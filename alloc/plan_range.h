@@ -5,6 +5,7 @@
 #include "record.h"
 
 #include <cstddef>
+#include <cstdint>
 
 namespace ebb::inline v0::detail {
 
@@ -12,6 +13,8 @@ struct PlanRange {
   HeapRecord* record = nullptr;  // while set aside
   std::byte* begin = nullptr;    // where it is, or was last
   bool in_use = false;
+  bool is_wanted = false;      // goes back once it is not in use any more
+  std::uint32_t held_off = 0;  // iterations that are to go without, for others under the limit
 };
 
 }  // namespace ebb::inline v0::detail

@@ -296,6 +296,7 @@ void Replay::Impl::loosen() noexcept {
   if (range_ == heap_->plan_range.record) {  // and not what one around this, gone by now, gave
     heap_->plan_range.record = nullptr;
     heap_->plan_range.in_use = false;
+    heap_->plan_range.is_wanted = false;
   } else if (range_->is_marked()) {
     heap_->note_death(*range_);
   }
