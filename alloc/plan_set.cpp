@@ -205,6 +205,19 @@ void PlanSet::Impl::end_job(const AllocationSequence& job,
   done_.notify_all();
 }
 
+void PlanSet::Impl::give_back_job(const AllocationSequence& job) noexcept {
+  {
+    const std::lock_guard lock(mutex_);
+    try {
+      jobs_.push_front(job);
+      wanted_.store(true, std::memory_order_relaxed);
+    } catch (const std::bad_alloc&) {  // it is planned when it was seen twice again
+    }
+    working_.remove_if([&job](const AllocationSequence& other) { return &other == &job; });
+  }
+  done_.notify_all();
+}
+
 // The plan that has most in common with a sequence, if that is much of it.
 const IterationPlan* PlanSet::Impl::relative_of(const AllocationSequence& sequence,
                                                 const Plans& from) const {
@@ -222,18 +235,24 @@ const IterationPlan* PlanSet::Impl::relative_of(const AllocationSequence& sequen
 
 void PlanSet::Impl::work(const std::function<bool()>& cancel) noexcept {
   unclaim_work();  // what comes from now on needs telling, unless it is found below
+  const auto cancelled = [&cancel] { return cancel && cancel(); };
   try {
-    while (const AllocationSequence* const job = take_job()) {
+    while (!cancelled()) {
+      const AllocationSequence* const job = take_job();
+      if (job == nullptr) {
+        return;
+      }
       std::shared_ptr<const IterationPlan> made;
       try {
         const std::shared_ptr<const Plans> now = plans();
         made = IterationPlan::make(*job, granule, options, relative_of(*job, *now), cancel);
-        if (cancel && cancel()) {
-          made.reset();
-        }
       } catch (const std::exception&) {  // without memory there is no plan
       }
-      end_job(*job, std::move(made));
+      if (cancelled()) {
+        give_back_job(*job);
+      } else {
+        end_job(*job, std::move(made));
+      }
     }
   } catch (const std::bad_alloc&) {  // the jobs wait for the next one who works
   }
@@ -282,7 +301,7 @@ const char* PlanSet::Impl::keep_name(std::string_view name) {
 bool PlanSet::Impl::wait(std::chrono::milliseconds patience) {
   constexpr std::chrono::milliseconds longest = std::chrono::hours(24);
   const auto deadline = std::chrono::steady_clock::now() + std::min(patience, longest);
-  work({});
+  work([deadline] { return std::chrono::steady_clock::now() >= deadline; });
   std::unique_lock lock(mutex_);
   return done_.wait_until(lock, deadline, [this] { return working_.empty() && jobs_.empty(); });
 }

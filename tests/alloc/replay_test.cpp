@@ -6,6 +6,7 @@
 #include <ebb/alloc/check.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstddef>
 #include <limits>
 #include <vector>
@@ -235,4 +236,21 @@ TEST_CASE("replay: a followed iteration makes no heap call, and in the end no so
     CHECK(replayed.own.heap.stats().source_calls == sources);
     CHECK(replayed.newly_displaced() == 0);
   }
+}
+
+TEST_CASE("replay: a wait that has no patience, or is cancelled, leaves the work to be done") {
+  ReplayedHeap replayed;
+  replayed.run(small_program());
+  replayed.run(small_program());
+  CHECK_FALSE(replayed.plans.wait(std::chrono::milliseconds(0)));
+  CHECK(replayed.plans.has_work());
+  replayed.plans.work([] { return true; });
+  CHECK(replayed.plans.has_work());
+  int asked = 0;
+  replayed.plans.work([&asked] { return asked++ != 0; });  // in the middle of it
+  CHECK(replayed.plans.has_work());
+  CHECK(replayed.plans.plans().empty());
+  CHECK(replayed.plans.wait(std::chrono::minutes(1)));
+  CHECK(replayed.plans.plans().size() == 1);
+  CHECK_FALSE(replayed.plans.has_work());
 }

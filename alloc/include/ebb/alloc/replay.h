@@ -69,8 +69,8 @@ class PlanSet {
   bool claim_work() noexcept;
   void unclaim_work() noexcept;
   // Plans what there is to plan, which may take long: meant for another thread than the one that
-  // iterates. cancel is asked now and then; what is cancelled is planned when it is next seen.
-  // Without memory, no plan is made.
+  // iterates. cancel is asked now and then; what is cancelled stays to be done. Without memory,
+  // no plan is made.
   void work(const std::function<bool()>& cancel = {}) noexcept;
   // Waits, and works where nobody does, until all that was recorded twice has a plan. False: that
   // took longer than patience.
@@ -142,7 +142,6 @@ class Replay {
   // Ends the iteration. Blocks that are alive stay where they are, and are the heap's like any
   // other. Returns whether the set has work that no thread has been told of. Once more is fine.
   bool end() noexcept;
-
 
   class Impl;
 
