@@ -132,7 +132,9 @@ void leave_owner(const Slot& saved, bool keep_heap) noexcept {
   if (mine == nullptr) {
     return;
   }
-  if (saved.heap == nullptr && keep_heap && !thread_ended) {
+  if (mine == this_slot.heap) [[unlikely]] {
+    this_slot.heap_inherited = false;  // guards have ended in no order: it is in use on
+  } else if (saved.heap == nullptr && keep_heap && !thread_ended) {
     this_slot.heap = mine;  // the next scope of the same pool finds it: no lock per iteration
     this_slot.heap_pool = pool;
     this_slot.heap_inherited = false;

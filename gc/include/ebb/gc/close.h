@@ -131,8 +131,8 @@ class OpenOwner {
   ~OpenOwner();
 
   // The steps of [gc.close]. Throws StragglerError by the policy, the first error of a job, or
-  // std::invalid_argument on another thread, out of order, or from what this close itself runs
-  // (then nothing is closed).
+  // std::invalid_argument on another thread, out of order, within a scope or bound function that
+  // began after it, or from what this close itself runs (then nothing is closed).
   CloseResult close();
   // The same without a report where there is no news: what straggles was logged before.
   CloseResult close_briefly();
