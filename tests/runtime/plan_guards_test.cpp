@@ -495,7 +495,7 @@ TEST_CASE("plan guards: guards that nothing hides any more end in the order of t
 TEST_CASE("plan guards: threads that open and end guards in no order") {
   const std::uint64_t seed = ebb::test::test_seed();
   CAPTURE(seed);
-  const std::uint64_t rounds = ebb::test::stress(6);
+  const std::uint64_t rounds = 1 + ebb::test::stress(20'000) / 4'000;
   for (std::uint64_t round = 0; round < rounds; ++round) {
     auto rt = std::make_unique<Runtime>(quiet());
     const LoopOptions options{.deadline = Milliseconds(0)};

@@ -74,8 +74,9 @@ TEST_CASE("tensor: in the steady state no dtype but string makes a heap call") {
   }
   ebb::Runtime rt({.executor = ebb::ExecutorKind::jthread});
   ebb::Loop loop(rt);
-  for (int i = 0; i < 5; ++i) {
+  for (int i = 0; i < 10; ++i) {
     step(loop);
+    REQUIRE(loop.wait_plan());
   }
   const ebb::test::HeapCalls before = ebb::test::heap_calls();
   const std::uint64_t source_calls = rt.memory().source_calls;
@@ -86,6 +87,7 @@ TEST_CASE("tensor: in the steady state no dtype but string makes a heap call") {
   CHECK(after.allocations == before.allocations);
   CHECK(after.frees == before.frees);
   CHECK(rt.memory().source_calls == source_calls);
+  CHECK(loop.plans()[0].stats.followed >= 20);
   loop.finish();
 }
 
