@@ -250,7 +250,7 @@ class Program {
 TEST_CASE("loop plans: contents, counts and reports are the same without plans") {
   const std::uint64_t seed = ebb::test::test_seed();
   CAPTURE(seed);
-  const std::uint64_t programs = ebb::test::stress(10);
+  const std::uint64_t programs = 1 + ebb::test::stress(20'000) / 2'500;
   std::uint64_t followed = 0;
   for (std::uint64_t i = 0; i < programs; ++i) {
     CAPTURE(i);
