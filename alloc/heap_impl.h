@@ -93,7 +93,7 @@ class Heap::Impl {
 
   void note_death(detail::HeapRecord& record) noexcept;  // of a record with a mark
   // A range for a plan, out of what is free or by growing.
-  detail::HeapRecord* take_plan_range(std::size_t size) noexcept;
+  detail::HeapRecord* take_plan_range(std::size_t size, std::size_t align) noexcept;
   detail::HeapRecord* take_plan_range_at(std::byte* begin, std::size_t size) noexcept;
   // Sets size bytes aside for the outermost replay: where the last one followed its plans if that
   // is free, else, if it may move, elsewhere, after which idle pages go back. False: neither, or

@@ -27,10 +27,10 @@ HeapRecord* Heap::Impl::take_in_holes(Bytes bytes, Align align, Stream stream) n
   return record;
 }
 
-HeapRecord* Heap::Impl::take_plan_range(std::size_t size) noexcept {
-  HeapRecord* range = space.take(size, space.granule());
+HeapRecord* Heap::Impl::take_plan_range(std::size_t size, std::size_t align) noexcept {
+  HeapRecord* range = space.take(size, align);
   if (range == nullptr) {
-    range = space.take_growing(size, space.granule());
+    range = space.take_growing(size, align);
   }
   if (range != nullptr) {
     range->set_kind(RecordKind::plan);
@@ -67,7 +67,7 @@ HeapRecord* Heap::Impl::take_at(std::byte* begin, Bytes bytes, Stream stream) no
 // What lies idle elsewhere was in use before the plan: it goes back once, so that the plan costs no
 // second footprint.
 void Heap::Impl::move_plan_range(std::size_t size) noexcept {
-  plan_range.record = take_plan_range(size);
+  plan_range.record = take_plan_range(size, space.page());
   if (plan_range.record != nullptr) {
     plan_range.begin = plan_range.record->begin();
     release_empty_slabs();

@@ -121,12 +121,15 @@ bool Replay::Impl::make_table() noexcept {
 }
 
 bool Replay::Impl::open_range() noexcept {
-  const std::size_t size = std::max(plans_->height, PlanSet::Impl::granule);
   if (outer_ != nullptr) {
+    const std::size_t size = std::max(plans_->height, PlanSet::Impl::granule);
     range_ = outer_->open_inner(place_, size);
     base_ = range_ == nullptr ? nullptr : range_->begin();
     return range_ != nullptr;
   }
+  // Whole pages, so that what is made beside it has its pages for itself, as it would without.
+  const std::size_t page = heap_->space.page();
+  const std::size_t size = detail::round_up(std::max(plans_->height, page), page);
   ++since_move_;
   const std::byte* const before = heap_->plan_range.begin;
   const bool opened = heap_->open_plan_range(size, before == nullptr || since_move_ > move_wait_);

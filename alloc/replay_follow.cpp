@@ -252,7 +252,7 @@ HeapRecord* Replay::Impl::displace(std::optional<std::uint32_t> slot,
 
 HeapRecord* Replay::Impl::take_anywhere(const Request& request) noexcept {
   if (request.is_range()) {
-    return heap_->take_plan_range(request.size);
+    return heap_->take_plan_range(request.size, request.align.value());
   }
   return static_cast<HeapRecord*>(
       heap_->heap.take_block(request.entry.bytes, request.align, request.stream));

@@ -63,6 +63,7 @@ class Space {
   std::size_t largest_hole() const noexcept { return index_.largest(); }
   // What all sizes and addresses are multiples of: the device's default alignment.
   std::size_t granule() const noexcept { return granule_; }
+  std::size_t page() const noexcept { return page_; }
   // What is set aside for a block: zero bytes get an address of their own as well.
   std::size_t size_for(std::size_t bytes) const noexcept {
     return std::max(round_up(bytes, granule_), granule_);
