@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // What training loops do with tensors that outlive an iteration, rightly or by mistake: no normal
 // loop waits, and no mistake goes unseen. [gc.close] [gc.policy]
+#include "support/executor_choice.h"
+
 #include <ebb/gc/manual_clock.h>
 #include <ebb/runtime/loop.h>
 
@@ -33,7 +35,8 @@ class ImpatientClock final : public Clock {
 struct Rig {
   ImpatientClock clock;
   std::vector<std::string> log;
-  Runtime rt{{.clock = &clock,
+  Runtime rt{{.executor = ebb::test::executor_choice(),
+              .clock = &clock,
               .log = [this](LogLevel, std::string_view text) { log.emplace_back(text); }}};
 };
 
