@@ -3,8 +3,8 @@
 // Loop::over. One thread at a time, except stats().
 #pragma once
 
-#include <ebb/gc/clock.h>
 #include <ebb/alloc/place.h>
+#include <ebb/gc/clock.h>
 #include <ebb/loaders/batch.h>
 #include <ebb/loaders/dataset.h>
 #include <ebb/runtime/batch_source.h>
