@@ -196,7 +196,7 @@ void PlanSet::Impl::end_job(const AllocationSequence& job,
     working_.remove_if([&job](const AllocationSequence& other) { return &other == &job; });
     try {
       if (made != nullptr) {
-        put(std::move(made));
+        put(made);
         planned.fetch_add(1, std::memory_order_relaxed);
       }
     } catch (const std::bad_alloc&) {
@@ -260,7 +260,7 @@ void PlanSet::Impl::work(const std::function<bool()>& cancel) noexcept {
 
 // With the lock held. A new plan of the same allocations takes the old one's place, since it knows
 // more of when they die.
-void PlanSet::Impl::put(std::shared_ptr<const IterationPlan> made) {
+void PlanSet::Impl::put(const std::shared_ptr<const IterationPlan>& made) {
   auto next = std::make_shared<Plans>();
   next->version = plans_->version + 1;
   next->list.push_back(made);
@@ -283,7 +283,7 @@ void PlanSet::Impl::add(std::vector<std::shared_ptr<const IterationPlan>> loaded
   const std::shared_ptr<const Plans> before = plans_;
   try {
     for (auto plan = loaded.rbegin(); plan != loaded.rend(); ++plan) {
-      put(std::move(*plan));
+      put(*plan);
     }
   } catch (...) {
     plans_ = before;

@@ -96,7 +96,7 @@ class PlanSet::Impl : public std::enable_shared_from_this<PlanSet::Impl> {
   bool is_known(const AllocationSequence& recorded) const;
   bool want(AllocationSequence sequence);
   const IterationPlan* relative_of(const AllocationSequence& sequence, const Plans& from) const;
-  void put(std::shared_ptr<const IterationPlan> made);
+  void put(const std::shared_ptr<const IterationPlan>& made);
   // The job that the caller is to work on, or null.
   const AllocationSequence* take_job();
   void give_back_job(const AllocationSequence& job) noexcept;

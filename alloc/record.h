@@ -87,6 +87,7 @@ struct alignas(64) HeapRecord : BlockRecord {
     return reinterpret_cast<std::uintptr_t>(hole.by_address.left);
   }
   void set_mark(std::size_t number) noexcept {
+    // NOLINTNEXTLINE(performance-no-int-to-ptr): a live block has no use for the link
     hole.by_address.left = reinterpret_cast<HeapRecord*>(number);
     set_word(word() | marked_bit);
   }

@@ -131,7 +131,7 @@ class Replay::Impl {
   void settle(std::uint32_t slot) noexcept {
     settled_end_ = std::max(settled_end_, slot + std::size_t{1});
   }
-  bool is_clear(std::uint32_t slot, std::size_t depth = 0) noexcept;
+  bool is_clear(std::uint32_t number, std::size_t depth = 0) noexcept;
   // depth is how many slots were asked on the way to this one.
   bool is_gone(std::uint32_t slot, std::size_t depth) noexcept;
   void block_the_dead() noexcept;
