@@ -190,7 +190,7 @@ const AllocationSequence* PlanSet::Impl::take_job() {
 }
 
 void PlanSet::Impl::end_job(const AllocationSequence& job,
-                            std::shared_ptr<const IterationPlan> made) noexcept {
+                            const std::shared_ptr<const IterationPlan>& made) noexcept {
   {
     const std::lock_guard lock(mutex_);
     working_.remove_if([&job](const AllocationSequence& other) { return &other == &job; });
@@ -251,7 +251,7 @@ void PlanSet::Impl::work(const std::function<bool()>& cancel) noexcept {
       if (cancelled()) {
         give_back_job(*job);
       } else {
-        end_job(*job, std::move(made));
+        end_job(*job, made);
       }
     }
   } catch (const std::bad_alloc&) {  // the jobs wait for the next one who works

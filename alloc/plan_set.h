@@ -100,7 +100,8 @@ class PlanSet::Impl : public std::enable_shared_from_this<PlanSet::Impl> {
   // The job that the caller is to work on, or null.
   const AllocationSequence* take_job();
   void give_back_job(const AllocationSequence& job) noexcept;
-  void end_job(const AllocationSequence& job, std::shared_ptr<const IterationPlan> made) noexcept;
+  void end_job(const AllocationSequence& job,
+               const std::shared_ptr<const IterationPlan>& made) noexcept;
 
   // Relaxed: a replay that sees it late takes the old plans once more.
   std::atomic<std::uint64_t> version_{0};
