@@ -375,7 +375,7 @@ HeapRecord* Replay::Impl::open_inner(const Place& where, std::size_t bytes) noex
   catch_up();
   const Request request{
       .entry = {.bytes = Bytes{bytes}, .place = where, .kind = AllocationKind::iteration},
-      .align = Align{PlanSet::Impl::granule},
+      .align = default_align_cpu,
       .stream = {},
       .size = bytes};
   HeapRecord* const range = follow(request);
