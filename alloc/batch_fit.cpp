@@ -142,10 +142,7 @@ class BatchModel {
         refuse(name(i, other) + " dies at " + std::to_string(other.dies) + ", of " +
                std::to_string(size()));
       }
-      sequence_[i].dies = std::max(sequence_[i].dies, other.dies);
-      if (other.kind == AllocationKind::outliving) {
-        sequence_[i].kind = AllocationKind::outliving;
-      }
+      sequence_[i].outlast(other);
     }
   }
 

@@ -91,10 +91,7 @@ Heap::Impl::~Impl() {
       if (space.on_host()) {
         detail::poison(record.data, size);
       }
-      record.table->remove(record);
-      record.set_kind(RecordKind::spare);
-      space.records().give(&record);
-      space.records().unhold();
+      empty_slot(record);
       break;
     }
     case RecordKind::slot: {

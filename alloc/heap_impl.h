@@ -86,7 +86,7 @@ class Heap::Impl {
   void drain_blocks() noexcept;
   std::size_t trim() noexcept;
   bool release_empty_slabs() noexcept;
-  // A range or a slot out of what is free now; null where the heap would have to grow.
+  // A block out of what is free now; null where the heap would have to grow.
   detail::HeapRecord* take_in_holes(Bytes bytes, Align align, Stream stream) noexcept;
   // The block at begin, when that is free.
   detail::HeapRecord* take_at(std::byte* begin, Bytes bytes, Stream stream) noexcept;
@@ -94,6 +94,24 @@ class Heap::Impl {
   void note_death(detail::HeapRecord& record) noexcept;  // of a record with a mark
   // A range for a plan, out of what is free or by growing.
   detail::HeapRecord* take_plan_range(std::size_t size, std::size_t align) noexcept;
+  // Fills a slot of a plan's range, and empties it. In between a spare record is held for the hole
+  // beside it, should the range come loose.
+  detail::HeapRecord* fill_slot(detail::PlanTable& table, std::uint32_t slot,
+                                std::byte* begin) noexcept {
+    detail::HeapRecord* const record = space.records().take();
+    space.records().hold();
+    record->data = begin;
+    record->table = &table;
+    record->set_kind(detail::RecordKind::planned, slot);
+    table.add(*record);
+    return record;
+  }
+  void empty_slot(detail::HeapRecord& record) noexcept {
+    record.table->remove(record);
+    record.set_kind(detail::RecordKind::spare);
+    space.records().give(&record);
+    space.records().unhold();
+  }
   detail::HeapRecord* take_plan_range_at(std::byte* begin, std::size_t size) noexcept;
   // Sets size bytes aside for the outermost replay: where the last one followed its plans if that
   // is free, else, if it may move, elsewhere, after which idle pages go back. False: neither, or

@@ -5,6 +5,7 @@
 #include "pool_core.h"
 #include "replay_impl.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace ebb::inline v0 {

@@ -10,7 +10,6 @@
 #include <algorithm>
 #include <iterator>
 #include <map>
-#include <numeric>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -73,7 +72,6 @@ std::size_t count_common(const AllocationSequence& a, const AllocationSequence& 
 }
 
 std::uint64_t hash_entry(std::uint64_t before, const SequenceEntry& entry) noexcept {
-  // By the end of the file's name: names that differ there only would do no harm.
   std::uint64_t name = 0;
   for (const char c : std::string_view(entry.place.file)) {
     name = name * 131 + static_cast<unsigned char>(c);
@@ -103,17 +101,14 @@ std::shared_ptr<const IterationPlan> IterationPlan::make(AllocationSequence sequ
       best = std::move(*alike);
     }
   }
-  std::shared_ptr<IterationPlan> made(new IterationPlan);
-  made->granule_ = granule;
-  made->info_ = {.buffers = intervals.size(),
-                 .outliving = sequence.size() - intervals.size(),
-                 .height = best.height,
-                 .max_live = best.max_live,
-                 .exact = best.exact};
+  const PlanInfo info{.buffers = intervals.size(),
+                      .outliving = sequence.size() - intervals.size(),
+                      .height = best.height,
+                      .max_live = best.max_live,
+                      .exact = best.exact};
   const std::vector<std::uint64_t> offsets = offsets_of(sequence, intervals, best);
-  made->sequence_ = std::move(sequence);
-  made->set_slots(offsets);
-  return made;
+  return std::shared_ptr<const IterationPlan>(
+      new IterationPlan(std::move(sequence), granule, offsets, info));
 }
 
 std::shared_ptr<const IterationPlan> IterationPlan::with_offsets(
@@ -129,21 +124,25 @@ std::shared_ptr<const IterationPlan> IterationPlan::with_offsets(
     }
     height = std::max(height, offset + Bytes{round_up(interval.size.count(), granule)});
   }
-  std::shared_ptr<IterationPlan> made(new IterationPlan);
-  made->granule_ = granule;
-  made->info_ = {.buffers = intervals.size(),
-                 .outliving = sequence.size() - intervals.size(),
-                 .height = height,
-                 .max_live = max_live,
-                 .exact = height == max_live};
-  made->sequence_ = std::move(sequence);
-  made->set_slots(offsets);
+  const PlanInfo info{.buffers = intervals.size(),
+                      .outliving = sequence.size() - intervals.size(),
+                      .height = height,
+                      .max_live = max_live,
+                      .exact = height == max_live};
+  std::shared_ptr<const IterationPlan> made(
+      new IterationPlan(std::move(sequence), granule, offsets, info));
   made->check_predecessors();
   return made;
 }
 
+IterationPlan::IterationPlan(AllocationSequence sequence, std::size_t granule,
+                             std::span<const std::uint64_t> offsets, const PlanInfo& info)
+    : sequence_(std::move(sequence)), granule_(granule), info_(info) {
+  set_slots(offsets);
+}
+
 std::size_t IterationPlan::room_of(std::size_t i) const noexcept {
-  return std::max(round_up(sequence_[i].bytes.count(), granule_), granule_);
+  return room_for(sequence_[i].bytes.count(), granule_);
 }
 
 std::uint64_t IterationPlan::end_of(std::uint32_t slot) const noexcept {

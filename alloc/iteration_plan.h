@@ -89,7 +89,8 @@ class IterationPlan {
   bool repeats(const AllocationSequence& sequence) const noexcept;
 
  private:
-  IterationPlan() = default;
+  IterationPlan(AllocationSequence sequence, std::size_t granule,
+                std::span<const std::uint64_t> offsets, const PlanInfo& info);
   void set_slots(std::span<const std::uint64_t> offsets);
   void find_predecessors();
   // Throws std::invalid_argument where one lives when its slot is to have its addresses.

@@ -21,7 +21,7 @@ Bytes bytes_of(const PlanProblem& problem, std::uint64_t units) {
 
 }  // namespace
 
-double Plan::gap() const noexcept {
+double plan_gap(Bytes height, Bytes max_live) noexcept {
   return max_live.count() == 0
              ? 0.0
              : static_cast<double>(height.count()) / static_cast<double>(max_live.count()) - 1.0;

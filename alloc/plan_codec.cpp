@@ -340,7 +340,7 @@ class PlanReader {
     entry.align_log2 = static_cast<std::uint8_t>(words.number("alignment", 63));
     read_offset(words, entry);
     words.end();
-    total_ += std::max(round_up(entry.bytes.count(), granule_), granule_);
+    total_ += room_for(entry.bytes.count(), granule_);
     if (total_ >= total_limit) {
       lines_.refuse("the sizes of the plan's blocks together are 2^63 bytes or more");
     }

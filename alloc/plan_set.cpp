@@ -25,10 +25,7 @@ bool same(const AllocationSequence& a, const AllocationSequence& b) {
 // Each block lives as long as the longer-lived of the two.
 void merge(AllocationSequence& into, const AllocationSequence& other) {
   for (std::size_t i = 0; i < into.size(); ++i) {
-    into[i].dies = std::max(into[i].dies, other[i].dies);
-    if (other[i].kind == AllocationKind::outliving) {
-      into[i].kind = AllocationKind::outliving;
-    }
+    into[i].outlast(other[i]);
   }
 }
 
@@ -49,13 +46,6 @@ void prolong(AllocationSequence& sequence, const AllocationSequence& before) {
       sequence[i].dies = std::max(sequence[i].dies, before[i].dies);
     }
   }
-}
-
-// Of sequences of the same allocations: whether they die alike, too.
-bool die_alike(const AllocationSequence& a, const AllocationSequence& b) {
-  return std::equal(a.begin(), a.end(), b.begin(), [](const auto& x, const auto& y) {
-    return x.kind == y.kind && (x.kind == AllocationKind::outliving || x.dies == y.dies);
-  });
 }
 
 }  // namespace
@@ -168,7 +158,8 @@ bool PlanSet::Impl::want(AllocationSequence sequence) {
   for (const auto& plan : plans_->list) {
     if (plan->repeats(sequence)) {
       prolong(sequence, plan->sequence());
-      if (die_alike(sequence, plan->sequence())) {
+      if (lives_no_longer(sequence, plan->sequence()) &&
+          lives_no_longer(plan->sequence(), sequence)) {
         return false;  // its addresses were not free, which no other plan would change
       }
     }
@@ -218,7 +209,7 @@ void PlanSet::Impl::give_back_job(const AllocationSequence& job) noexcept {
   done_.notify_all();
 }
 
-// The plan that has most in common with a sequence, if that is much of it.
+// The plan that has most in common with a sequence, but for one that has all of it.
 const IterationPlan* PlanSet::Impl::relative_of(const AllocationSequence& sequence,
                                                 const Plans& from) const {
   const IterationPlan* relative = nullptr;

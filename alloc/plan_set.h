@@ -44,7 +44,7 @@ class PlanSet::Impl : public std::enable_shared_from_this<PlanSet::Impl> {
   void refresh(std::shared_ptr<const Plans>& plans) noexcept;
 
   // Whether the next iteration is to be left alone: neither followed nor recorded, because the last
-  // ones did not repeat, or because what they recorded is being planned.
+  // ones did not repeat.
   bool rests() noexcept;
   void note_followed() noexcept;
   void note_repeating() noexcept;

@@ -81,6 +81,11 @@ struct alignas(64) HeapRecord : BlockRecord {
     set_word(static_cast<std::uint32_t>(kind) | slot << 8);
   }
 
+  // Of what lives on as another kind, without a slot: its mark stays.
+  void turn_into(RecordKind kind) noexcept {
+    set_word(static_cast<std::uint32_t>(kind) | (word() & marked_bit));
+  }
+
   // A block that is being recorded carries its number. By the owner.
   bool is_marked() const noexcept { return (word() & marked_bit) != 0; }
   std::size_t mark() const noexcept {

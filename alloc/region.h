@@ -8,12 +8,17 @@
 
 #include <ebb/alloc/source.h>
 
+#include <algorithm>
 #include <cstddef>
 
 namespace ebb::inline v0::detail {
 
 inline std::size_t round_up(std::size_t value, std::size_t unit) noexcept {
   return (value + unit - 1) & ~(unit - 1);
+}
+// What is set aside for a block: zero bytes get an address of their own as well.
+inline std::size_t room_for(std::size_t bytes, std::size_t granule) noexcept {
+  return std::max(round_up(bytes, granule), granule);
 }
 inline std::byte* align_up(std::byte* address, std::size_t alignment) noexcept {
   const auto value = reinterpret_cast<std::uintptr_t>(address);

@@ -155,10 +155,7 @@ void Replay::Impl::close_range() noexcept {
   if (range.kind() == RecordKind::plan) {
     return heap_->space.give(range);
   }
-  range.table->remove(range);
-  range.set_kind(RecordKind::spare);
-  heap_->space.records().give(&range);
-  heap_->space.records().unhold();
+  heap_->empty_slot(range);
 }
 
 bool Replay::Impl::end() noexcept {
@@ -286,12 +283,7 @@ void Replay::Impl::loosen() noexcept {
     if (record != nullptr) {
       const bool is_range = plan_->sequence()[slot].kind == AllocationKind::iteration;
       record->size = heap_->space.size_for(record->bytes.count());
-      const std::optional<std::size_t> mark =
-          record->is_marked() ? std::optional(record->mark()) : std::nullopt;
-      record->set_kind(is_range ? RecordKind::plan : RecordKind::block);
-      if (mark) {
-        record->set_mark(*mark);
-      }
+      record->turn_into(is_range ? RecordKind::plan : RecordKind::block);
       living_.push_back(record);
     }
   }

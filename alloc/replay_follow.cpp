@@ -9,7 +9,6 @@ namespace ebb::inline v0 {
 using detail::HeapRecord;
 using detail::IterationPlan;
 using detail::PlannedSlot;
-using detail::RecordKind;
 
 namespace {
 
@@ -221,7 +220,7 @@ HeapRecord* Replay::Impl::place(std::uint32_t slot, const Request& request) noex
   }
   slots_[slot] = nullptr;  // may have been blocked
   settle(slot);
-  return request.is_range() ? fill_slot(slot, offset)
+  return request.is_range() ? heap_->fill_slot(table_, slot, base_ + offset)
                             : put(slot, offset, request.entry.bytes, request.align, request.stream);
 }
 
@@ -231,23 +230,20 @@ HeapRecord* Replay::Impl::displace(std::optional<std::uint32_t> slot,
                                    const Request& request) noexcept {
   ++displaced_;
   deviate();
-  if (!request.is_range() && !is_tangled_) {
-    if (HeapRecord* const record =
-            heap_->take_in_holes(request.entry.bytes, request.align, request.stream)) {
-      return record;
-    }
-  }
-  if (mode_ == Mode::solid) {
+  HeapRecord* record = is_tangled_ ? nullptr : take_hole(request);
+  if (record == nullptr && mode_ == Mode::solid) {
     come_loose();
-    HeapRecord* record = slot ? place(*slot, request) : nullptr;
-    if (record == nullptr && !request.is_range()) {
-      record = heap_->take_in_holes(request.entry.bytes, request.align, request.stream);
-    }
-    if (record != nullptr) {
-      return record;
-    }
+    record = slot ? place(*slot, request) : nullptr;
+    record = record != nullptr ? record : take_hole(request);
   }
-  return take_anywhere(request);
+  return record != nullptr ? record : take_anywhere(request);
+}
+
+// A range does not look for one: take_anywhere does, before it grows the heap.
+HeapRecord* Replay::Impl::take_hole(const Request& request) noexcept {
+  return request.is_range()
+             ? nullptr
+             : heap_->take_in_holes(request.entry.bytes, request.align, request.stream);
 }
 
 HeapRecord* Replay::Impl::take_anywhere(const Request& request) noexcept {

@@ -110,21 +110,13 @@ class Replay::Impl {
   bool has_offsets_of(const detail::IterationPlan& other) const noexcept;
   detail::HeapRecord* place(std::uint32_t slot, const Request& request) noexcept;
   detail::HeapRecord* displace(std::optional<std::uint32_t> slot, const Request& request) noexcept;
+  detail::HeapRecord* take_hole(const Request& request) noexcept;
   detail::HeapRecord* take_anywhere(const Request& request) noexcept;
   detail::HeapRecord* put(std::uint32_t slot, std::uint64_t offset, Bytes bytes, Align align,
                           Stream stream) noexcept {
-    detail::HeapRecord* const record = fill_slot(slot, offset);
+    detail::HeapRecord* const record = heap_->fill_slot(table_, slot, base_ + offset);
     heap_->hand_out(*record, base_ + offset, heap_->space.size_for(bytes.count()), bytes, align,
                     stream);
-    return record;
-  }
-  detail::HeapRecord* fill_slot(std::uint32_t slot, std::uint64_t offset) noexcept {
-    detail::HeapRecord* const record = heap_->space.records().take();
-    heap_->space.records().hold();  // for the hole beside it, should the range come loose
-    record->data = base_ + offset;
-    record->table = &table_;
-    record->set_kind(detail::RecordKind::planned, slot);
-    table_.add(*record);
     return record;
   }
   void pass_over(std::uint32_t slot) noexcept;

@@ -17,6 +17,12 @@ constexpr std::size_t records_per_call = 3;
 // How many holes that fit are searched for pages, where some have gone back.
 constexpr std::size_t trimmed_tries = 64;
 
+// The lowest place for size bytes in [from, end), or null.
+std::byte* place_in(std::byte* from, std::byte* end, std::size_t size, std::size_t align) noexcept {
+  std::byte* const begin = align_up(from, align);
+  return begin <= end && size <= static_cast<std::size_t>(end - begin) ? begin : nullptr;
+}
+
 }  // namespace
 
 HeapRecord* Space::take(std::size_t size, std::size_t align) noexcept {
@@ -39,19 +45,16 @@ HeapRecord* Space::take(std::size_t size, std::size_t align) noexcept {
 // The lowest place for size bytes on committed pages of a hole, or null.
 std::byte* Space::find_in(const HeapRecord& hole, std::size_t size,
                           std::size_t align) const noexcept {
-  const auto fit = [=](std::byte* from, std::byte* end) -> std::byte* {
-    std::byte* const begin = align_up(from, align);
-    return begin <= end && size <= static_cast<std::size_t>(end - begin) ? begin : nullptr;
-  };
   if (trimmed_pages_ == 0) {
-    return fit(hole.begin(), hole.end());
+    return place_in(hole.begin(), hole.end(), size, align);
   }
   const Region& region = *region_of(hole.begin(), hole.size);
   std::byte* found = nullptr;
   region.trimmed.for_each_run(region.page_down(hole.begin()), region.page_up(hole.end()), false,
                               [&](std::size_t from, std::size_t to) {
-                                found = fit(std::max(region.page_at(from), hole.begin()),
-                                            std::min(region.page_at(to), hole.end()));
+                                found =
+                                    place_in(std::max(region.page_at(from), hole.begin()),
+                                             std::min(region.page_at(to), hole.end()), size, align);
                                 return found == nullptr;
                               });
   return found;
@@ -61,10 +64,9 @@ std::byte* Space::find_in(const HeapRecord& hole, std::size_t size,
 HeapRecord* Space::take_trimmed(std::size_t size, std::size_t align) noexcept {
   HeapRecord* hole = trimmed_pages_ != 0 ? index_.best_fit(size) : nullptr;
   for (; hole != nullptr; hole = index_.next_fit(*hole)) {
-    std::byte* const begin = align_up(hole->begin(), align);
+    std::byte* const begin = place_in(hole->begin(), hole->end(), size, align);
     // The budget may refuse one hole's pages where the next may have them.
-    if (begin <= hole->end() && size <= static_cast<std::size_t>(hole->end() - begin) &&
-        touch(*region_of(begin, size), begin, begin + size)) {
+    if (begin != nullptr && touch(*region_of(begin, size), begin, begin + size)) {
       return carve(*hole, begin, size);
     }
   }

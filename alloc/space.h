@@ -64,10 +64,7 @@ class Space {
   // What all sizes and addresses are multiples of: the device's default alignment.
   std::size_t granule() const noexcept { return granule_; }
   std::size_t page() const noexcept { return page_; }
-  // What is set aside for a block: zero bytes get an address of their own as well.
-  std::size_t size_for(std::size_t bytes) const noexcept {
-    return std::max(round_up(bytes, granule_), granule_);
-  }
+  std::size_t size_for(std::size_t bytes) const noexcept { return room_for(bytes, granule_); }
   bool on_host() const noexcept { return on_host_; }
   TypedPool<HeapRecord>& records() noexcept { return records_; }
 

@@ -223,6 +223,18 @@ void track(StorageCell& cell) noexcept {
   }
 }
 
+// Takes a storage that has ended off whom it was charged to. Returns whether a scan has it pinned:
+// then the caller has a pin, too.
+[[gnu::always_inline]] inline bool uncharge(StorageCell& cell) noexcept {
+  bool pinned = false;
+  OwnerRecord& record = cell.owner.bury(pinned);
+  if (cell.adopted.load(std::memory_order_relaxed) != 0) [[unlikely]] {
+    cell.uncount_adopted(record.domain->impl());
+  }
+  record.subtract(signed_bytes(cell.bytes), this_thread_number());
+  return pinned;
+}
+
 // Whether the last reference only enqueues the cell.
 [[gnu::always_inline]] inline bool defers(const StorageCell& cell) noexcept {
   return cell.has(storage_deferred) || slot().defer_releases;
@@ -241,13 +253,7 @@ void track(StorageCell& cell) noexcept {
 // Such a one goes in one step, unless a scan has just pinned it.
 [[gnu::always_inline]] inline void release_mine(StorageCell& cell) noexcept {
   cell.ptr.release_context();
-  bool pinned = false;
-  OwnerRecord& record = cell.owner.bury(pinned);
-  if (cell.adopted.load(std::memory_order_relaxed) != 0) [[unlikely]] {
-    cell.uncount_adopted(record.domain->impl());
-  }
-  record.subtract(signed_bytes(cell.bytes), slot().thread);
-  if (pinned) [[unlikely]] {
+  if (uncharge(cell)) [[unlikely]] {
     cell.home->give_block_of(cell);
     cell.unpin();
   } else {
@@ -260,12 +266,7 @@ void track(StorageCell& cell) noexcept {
   if (cell.finalizers != nullptr) [[unlikely]] {
     run_finalizers(cell);
   }
-  bool pinned = false;
-  OwnerRecord& record = cell.owner.bury(pinned);
-  if (cell.adopted.load(std::memory_order_relaxed) != 0) [[unlikely]] {
-    cell.uncount_adopted(record.domain->impl());
-  }
-  record.subtract(signed_bytes(cell.bytes), this_thread_number());
+  const bool pinned = uncharge(cell);
   // The record's domain lives at least until the cell is given back, which is last.
   if (cell.has(storage_tracked)) [[unlikely]] {
     cell.counts.fetch_sub(StorageHead::one_weak, std::memory_order_acq_rel);

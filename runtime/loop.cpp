@@ -25,8 +25,7 @@ class PlanTask final : public Task {
   }
 
   std::shared_ptr<PlanSet> plans_;
-  std::shared_ptr<const std::atomic<bool>>
-      ended_;  // relaxed: the runtime ends, plans are of no use
+  std::shared_ptr<const std::atomic<bool>> ended_;  // relaxed: the plans are of no use then
 };
 
 bool plan_elsewhere(void* runtime, const std::shared_ptr<PlanSet>& plans) noexcept {

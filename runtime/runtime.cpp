@@ -86,7 +86,6 @@ class Runtime::Impl {
   const RuntimeOptions options;
   const std::shared_ptr<Domain> domain;
   const std::shared_ptr<std::atomic<bool>> ended = std::make_shared<std::atomic<bool>>(false);
-  const std::shared_ptr<const std::atomic<bool>> ending = ended;
   // Guards the executors while they are made. A waiting executor is used without it.
   std::mutex mutex;
   std::unique_ptr<Executor> step_executor;
@@ -133,8 +132,8 @@ const RuntimeOptions& Runtime::options() const noexcept {
   return impl_->options;
 }
 
-const std::shared_ptr<const std::atomic<bool>>& Runtime::ending() const noexcept {
-  return impl_->ending;
+std::shared_ptr<const std::atomic<bool>> Runtime::ending() const noexcept {
+  return impl_->ended;
 }
 
 const std::shared_ptr<Domain>& Runtime::domain() const noexcept {

@@ -37,28 +37,19 @@ constexpr PlayOptions only_time{.measure = Measure::time, .touch = false};
 
 // Each memory is played twice, each time from the begin: what measures space would be part of the
 // time.
-void play_planned(const Trace& trace, const PlayOptions& options, ReplayReport& report) {
-  Played space;
-  {
+void play_heap(const Trace& trace, bool planned, const PlayOptions& options, ReplayReport& report) {
+  const auto play_once = [&](const PlayOptions& how) {
     PlanSet plans;
-    HeapMemory memory(trace, &plans);
-    space = play(trace, memory, &plans, options);
+    PlanSet* const followed = planned ? &plans : nullptr;
+    HeapMemory memory(trace, followed);
+    const Played played = play(trace, memory, followed, how);
     report.stats = plans.stats();
     report.plans = plans.plans().size();
-  }
-  PlanSet plans;
-  HeapMemory memory(trace, &plans);
-  summarise(trace, space, play(trace, memory, &plans, only_time), report);
-}
-
-void play_heap(const Trace& trace, const PlayOptions& options, ReplayReport& report) {
-  Played space;
-  {
-    HeapMemory memory(trace, nullptr);
-    space = play(trace, memory, nullptr, options);
-  }
-  HeapMemory memory(trace, nullptr);
-  summarise(trace, space, play(trace, memory, nullptr, only_time), report);
+    return played;
+  };
+  const Played space = play_once(options);
+  const Played time = play_once(only_time);
+  summarise(trace, space, time, report);
 }
 
 void play_system(const Trace& trace, const PlayOptions& options, ReplayReport& report) {
@@ -79,10 +70,8 @@ ReplayReport replay(const Arguments& arguments) {
   const PlayOptions options{.measure = Measure::space, .touch = arguments.touch};
   if (arguments.mode == "system") {
     play_system(trace, options, report);
-  } else if (arguments.mode == "heap") {
-    play_heap(trace, options, report);
   } else {
-    play_planned(trace, options, report);
+    play_heap(trace, arguments.mode == "planned", options, report);
   }
   report.seconds = std::chrono::duration<double>(Clock::now() - start).count();
   return report;

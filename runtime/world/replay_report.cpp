@@ -61,9 +61,7 @@ void raise_over_plan(std::optional<double>& figure, std::uint64_t peak, std::uin
 double ReplayReport::worst_gap() const {
   double worst = 0;
   for (const PackedIteration& it : packed) {
-    if (it.max_live.count() != 0) {
-      worst = std::max(worst, ratio(it.height.count(), it.max_live.count()) - 1);
-    }
+    worst = std::max(worst, plan_gap(it.height, it.max_live));
   }
   return worst;
 }

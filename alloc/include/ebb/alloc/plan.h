@@ -57,6 +57,10 @@ struct PlanShortfall {
   bool proven = false;             // no plan meets the capacity; else none was found
 };
 
+// Returns by how much a plan's height exceeds what lives at most: 0.02 is 2 %; 0 where nothing
+// does.
+double plan_gap(Bytes height, Bytes max_live) noexcept;
+
 struct Plan {
   std::vector<Bytes> offsets;  // in the order of the intervals, multiples of the alignment
   Bytes height;                // where the highest buffer ends, its size rounded up
@@ -66,8 +70,7 @@ struct Plan {
   std::uint64_t nodes = 0;     // spent by the search
   std::optional<PlanShortfall> shortfall;  // where a capacity was asked for and not met
 
-  // By how much the height exceeds max_live: 0.02 is 2 %.
-  double gap() const noexcept;
+  double gap() const noexcept { return plan_gap(height, max_live); }
 };
 
 // Returns offsets at which no two buffers share an address while either may be used. Greedy orders

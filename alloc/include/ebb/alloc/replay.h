@@ -6,6 +6,7 @@
 #pragma once
 
 #include <ebb/alloc/heap.h>
+#include <ebb/alloc/plan.h>
 #include <ebb/alloc/sequence.h>
 
 #include <chrono>
@@ -42,12 +43,7 @@ struct PlanInfo {
   Bytes max_live;
   bool exact = false;  // the height is proven least
 
-  // By how much the height exceeds max_live: 0.02 is 2 %.
-  double gap() const noexcept {
-    return max_live.count() == 0
-               ? 0.0
-               : static_cast<double>(height.count()) / static_cast<double>(max_live.count()) - 1.0;
-  }
+  double gap() const noexcept { return plan_gap(height, max_live); }
 };
 
 // The plans of one place in the program where iterations are opened. An iteration is planned once

@@ -6,6 +6,7 @@
 #include <ebb/alloc/bytes.h>
 #include <ebb/alloc/place.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
@@ -31,6 +32,14 @@ struct SequenceEntry {
     return bytes == other.bytes && align_log2 == other.align_log2 &&
            (kind == AllocationKind::iteration) == (other.kind == AllocationKind::iteration) &&
            place.is_same_as(other.place);
+  }
+  // From now on this allocation, which the other repeats, lives as long as the longer-lived of
+  // both.
+  void outlast(const SequenceEntry& other) noexcept {
+    dies = std::max(dies, other.dies);
+    if (other.kind == AllocationKind::outliving) {
+      kind = AllocationKind::outliving;
+    }
   }
 };
 

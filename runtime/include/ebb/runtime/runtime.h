@@ -71,7 +71,7 @@ class Runtime {
   // Returns whether there was any. Loops do it at each close; only a program without one needs it.
   bool run_deferred() noexcept { return domain()->run_deferred(); }
   // Set, for good, when the runtime's destructor begins: long work for it may stop. Any thread.
-  const std::shared_ptr<const std::atomic<bool>>& ending() const noexcept;
+  std::shared_ptr<const std::atomic<bool>> ending() const noexcept;
 
  private:
   class Impl;
