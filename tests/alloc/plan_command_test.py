@@ -8,11 +8,12 @@ import csv
 import gzip
 import json
 import os
-import pathlib
 import subprocess
 import sys
 import tempfile
 import unittest
+
+from in_folder import InFolder
 
 EBB = sys.argv.pop(1)
 DATA = os.environ.get("EBB_TEST_DATA")
@@ -40,17 +41,7 @@ def height_of(path):
     return max((row[3] for row in rows), default=0)
 
 
-class PlanCommand(unittest.TestCase):
-    def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.folder = pathlib.Path(folder.name)
-
-    def file(self, content, name="in.csv"):
-        path = self.folder / name
-        path.write_bytes(content if isinstance(content, bytes) else content.encode())
-        return path
-
+class PlanCommand(InFolder):
     def refused(self, content, *words, name="in.csv", arguments=()):
         run = ebb(self.file(content, name), *arguments)
         self.assertEqual(run.returncode, 2, run.stdout + run.stderr)

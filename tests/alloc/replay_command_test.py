@@ -6,12 +6,12 @@ replay_command_test.py EBB: the command to test. Real traces are in EBB_TEST_DAT
 import gzip
 import json
 import os
-import pathlib
 import random
 import subprocess
 import sys
-import tempfile
 import unittest
+
+from in_folder import InFolder
 
 EBB = sys.argv.pop(1)
 DATA = os.environ.get("EBB_TEST_DATA")
@@ -51,17 +51,7 @@ def trace_of(iterations, sizes=(8000, 100000, 64, 30000, 100000), threads=False)
     return "\n".join(lines + [f"i,0,{iterations}", "f,0,0", "f,0,1000000"]) + "\n"
 
 
-class ReplayCommand(unittest.TestCase):
-    def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.folder = pathlib.Path(folder.name)
-
-    def file(self, content, name="in.csv"):
-        path = self.folder / name
-        path.write_bytes(content if isinstance(content, bytes) else content.encode())
-        return path
-
+class ReplayCommand(InFolder):
     def test_lines_that_are_no_good_are_refused_by_number(self):
         for line, word in (("x,0,3,1", "unknown operation"), ("a", "1 fields"), ("a,0,3", "3 fields"),
                            ("a,0,3,1,1", "5 fields"), ("f,0", "2 fields"), ("f,0,2,1", "4 fields"), ("i,0", "2 fields"),

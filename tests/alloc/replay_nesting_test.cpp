@@ -112,18 +112,26 @@ void run_three(Nest& nest) {
   nest.end(0);
 }
 
+// Runs iterations until they are planned, and checks that more of them move and displace nothing.
+// Returns where their blocks are.
+template <class Iterate>
+Addresses check_settles(Nest& nest, Iterate iterate) {
+  nest.settle([&] { iterate(nest); });
+  const Addresses planned = nest.addresses;
+  const auto before = nest.displaced();
+  for (int i = 0; i < 5; ++i) {
+    iterate(nest);
+    CHECK(count_moved(planned, nest.addresses) == 0);
+  }
+  CHECK(nest.displaced() == before);
+  return planned;
+}
+
 }  // namespace
 
 TEST_CASE("replay nesting: an inner iteration is one block of the plan around it") {
   Nest nest;
-  nest.settle([&] { run_two(nest); });
-  const Addresses planned = nest.addresses;
-  const auto before = nest.displaced();
-  for (int i = 0; i < 5; ++i) {
-    run_two(nest);
-    CHECK(count_moved(planned, nest.addresses) == 0);
-  }
-  CHECK(nest.displaced() == before);
+  const Addresses planned = check_settles(nest, [](Nest& it) { run_two(it); });
   REQUIRE(nest.sets[0].plans().size() >= 1);
   REQUIRE(nest.sets[1].plans().size() == 1);
   const ebb::PlanInfo outer = nest.sets[0].plans()[0];
@@ -145,14 +153,7 @@ TEST_CASE("replay nesting: an inner iteration is one block of the plan around it
 
 TEST_CASE("replay nesting: three levels are followed") {
   Nest nest;
-  nest.settle([&] { run_three(nest); });
-  const Addresses planned = nest.addresses;
-  const auto before = nest.displaced();
-  for (int i = 0; i < 5; ++i) {
-    run_three(nest);
-    CHECK(count_moved(planned, nest.addresses) == 0);
-  }
-  CHECK(nest.displaced() == before);
+  check_settles(nest, [](Nest& it) { run_three(it); });
   CHECK(nest.own.heap.stats().reserved <= nest.sets[0].plans()[0].max_live + Bytes{2 * 4096});
   nest.check_empty();
 }

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <vector>
 
 using ebb::Block;
@@ -20,16 +21,27 @@ std::size_t in_mib(Bytes bytes) {
   return bytes.count() >> 20;
 }
 
+// A heap that follows the plan of a random program, and where its blocks are.
+struct Learned {
+  explicit Learned(std::uint64_t seed) {
+    std::mt19937_64 random(seed);
+    program = random_program(random, 100, 10);
+    replayed.learn(program);
+    planned = replayed.addresses(program);
+  }
+
+  ReplayedHeap replayed;
+  Program program;
+  ebb::test::Addresses planned;
+};
+
 }  // namespace
 
 TEST_CASE("replay range: idle pages go back between iterations, and the plan is followed after") {
   for (std::uint64_t first = ebb::test::test_seed(), seed = first; seed < first + 10; ++seed) {
     CAPTURE(seed);
-    std::mt19937_64 random(seed);
-    ReplayedHeap replayed;
-    const Program program = random_program(random, 100, 10);
-    replayed.learn(program);
-    const auto planned = replayed.addresses(program);
+    Learned learned(seed);
+    auto& [replayed, program, planned] = learned;
     for (int i = 0; i < 3; ++i) {
       CHECK(replayed.own.heap.trim() > Bytes{0});
       CHECK(replayed.own.heap.stats().reserved == Bytes{0});
@@ -43,11 +55,8 @@ TEST_CASE("replay range: idle pages go back between iterations, and the plan is 
 TEST_CASE("replay range: trimming within an iteration leaves its range alone") {
   for (std::uint64_t first = ebb::test::test_seed(), seed = first; seed < first + 10; ++seed) {
     CAPTURE(seed);
-    std::mt19937_64 random(seed);
-    ReplayedHeap replayed;
-    const Program program = random_program(random, 100, 10);
-    replayed.learn(program);
-    const auto planned = replayed.addresses(program);
+    Learned learned(seed);
+    auto& [replayed, program, planned] = learned;
     ebb::test::Addresses now;
     replayed.run(program, {"program", 1}, [&](std::size_t number, const Block& block) {
       now[number] = block.data;

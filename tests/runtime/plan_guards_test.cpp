@@ -1,60 +1,34 @@
 // SPDX-License-Identifier: Apache-2.0
 // Loops with plans whose guards, scopes, threads and runtimes end in other orders than they should:
 // an iteration's way along its plan is its own thread's only, and ends with it. [alloc.replay]
+#include "plan_rig.h"
 #include "support/child.h"
-#include "support/executor_choice.h"
 #include "support/sanitized.h"
-#include "support/test_settings.h"
 
 #include <ebb/runtime/loop.h>
 #include <ebb/runtime/parallel.h>
 
 #include <doctest/doctest.h>
 
-#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <optional>
-#include <random>
 #include <semaphore>
 #include <stdexcept>
 #include <thread>
-#include <vector>
 
 using namespace ebb;
+using ebb::test::chain;
+using ebb::test::quiet;
 
 namespace {
-
-RuntimeOptions quiet(unsigned threads = 2) {
-  RuntimeOptions options;
-  options.threads = threads;
-  options.log = [](LogLevel, std::string_view) {};
-  options.executor = ebb::test::executor_choice();
-  return options;
-}
 
 constexpr Place site{"plan_guards_test", 1};
 constexpr Place other_site{"plan_guards_test", 2};
 
-void step(Iteration& it, const std::function<void()>& after_first = {}) {
-  Tensor before = full(it, {100}, 0);
-  if (after_first) {
-    after_first();
-  }
-  for (int i = 1; i < 6; ++i) {
-    Tensor next = full(it, {100 * i}, i);
-    CHECK(before.data<const float>()[0] == static_cast<float>(i - 1));
-    before = std::move(next);
-  }
-}
-
 void run(Loop& loop, int iterations, Place at = site) {
-  for (int i = 0; i < iterations; ++i) {
-    Iteration it(loop, at);
-    step(it);
-  }
+  ebb::test::run_chains(loop, iterations, at);
 }
 
 void learn(Loop& loop, Place at = site) {
@@ -85,7 +59,7 @@ class Elsewhere {
           if (!asks_first) {
             wait();
           }
-          step(it, asks_first ? std::function<void()>(wait) : std::function<void()>());
+          chain(it, 100, asks_first ? std::function<void()>(wait) : std::function<void()>());
         }) {
     is_open_.acquire();
   }
@@ -100,124 +74,19 @@ class Elsewhere {
   std::thread thread_;
 };
 
-struct Loops {
-  Loops(Runtime& rt, const LoopOptions& options) : one(rt, options), other(rt, options) {}
-  Loop& any(std::uint64_t random) { return random % 2 == 0 ? one : other; }
-  Loop one;
-  Loop other;
-};
-
-// Guards of several threads, which any of them may destroy.
-class Guards {
- public:
-  using Guard = std::unique_ptr<Iteration>;
-
-  void add(Guard guard) {
-    const std::lock_guard lock(mutex_);
-    guards_.push_back(std::move(guard));
+// That what another thread makes in an iteration of the loop is followed as planned.
+void check_followed_elsewhere(Runtime& rt, Loop& loop, bool asks_first,
+                              const std::function<void()>& meanwhile = {}) {
+  const PlanSetStats before = stats_of(loop);
+  Elsewhere elsewhere(loop, asks_first);
+  if (meanwhile) {
+    meanwhile();
   }
-  Guard take(std::uint64_t random) {
-    const std::lock_guard lock(mutex_);
-    if (guards_.empty()) {
-      return nullptr;
-    }
-    std::swap(guards_[random % guards_.size()], guards_.back());
-    Guard taken = std::move(guards_.back());
-    guards_.pop_back();
-    return taken;
-  }
-
- private:
-  std::mutex mutex_;
-  std::vector<Guard> guards_;
-};
-
-struct Written {
-  Tensor tensor;
-  float value;
-
-  bool is_whole() const {
-    const float* const data = tensor.data<const float>();
-    return data[0] == value && data[tensor.elements() - 1] == value;
-  }
-};
-
-// One thread that opens, closes and allocates in no order. Returns how many tensors were not what
-// they should be.
-int misuse(std::uint64_t seed, Runtime& rt, Loops& loops, Guards& shared) {
-  std::mt19937_64 random(seed);
-  int wrong = 0;
-  std::vector<std::unique_ptr<Iteration>> own;
-  std::vector<Written> written;
-  const auto write = [&](std::int64_t size) {
-    const auto value = static_cast<float>(random() % 1000);
-    written.push_back({full(rt, {size}, static_cast<double>(value)), value});
-  };
-  for (int i = 0; i < 400; ++i) {
-    switch (random() % 10) {
-      case 0:
-      case 1:
-        if (own.size() < 4) {
-          const auto line = static_cast<std::uint32_t>(3 + own.size());
-          own.push_back(
-              std::make_unique<Iteration>(loops.any(random()), Place{"plan_guards_test", line}));
-        }
-        break;
-      case 2:
-        if (!own.empty()) {
-          own.pop_back();
-        }
-        break;
-      case 3:
-        if (!own.empty() && random() % 3 == 0) {
-          own.erase(own.begin() + static_cast<std::ptrdiff_t>(random() % own.size()));
-        }
-        break;
-      case 4:
-        if (!own.empty() && random() % 6 == 0) {
-          shared.add(std::move(own.back()));
-          own.pop_back();
-        }
-        break;
-      case 5:
-        if (random() % 6 == 0) {
-          shared.take(random()).reset();
-        }
-        break;
-      case 6: {
-        const LongLived scope(rt);
-        write(50);
-        if (!own.empty() && random() % 4 == 0) {
-          own.pop_back();
-        }
-        write(60);
-        break;
-      }
-      case 7:
-        parallel_for(rt.step_executor(), 3, 1,
-                     [&](std::int64_t, std::int64_t) { (void)full(rt, {30}, 1); });
-        break;
-      default:
-        for (int k = 0; k < 4; ++k) {
-          write(100 * (k + 1));
-        }
-        while (written.size() > 12) {
-          const auto gone = static_cast<std::ptrdiff_t>(random() % written.size());
-          wrong += written[static_cast<std::size_t>(gone)].is_whole() ? 0 : 1;
-          written.erase(written.begin() + gone);
-        }
-    }
-  }
-  while (!own.empty() && random() % 4 != 0) {
-    own.pop_back();
-  }
-  for (auto& guard : own) {
-    shared.add(std::move(guard));  // which this thread leaves open
-  }
-  for (const Written& w : written) {
-    wrong += w.is_whole() ? 0 : 1;
-  }
-  return wrong;
+  (void)full(rt, {100}, 0);
+  elsewhere.end();
+  CHECK(stats_of(loop).iterations == before.iterations + 1);
+  CHECK(stats_of(loop).followed == before.followed + 1);
+  CHECK(stats_of(loop).displaced == before.displaced);
 }
 
 }  // namespace
@@ -227,11 +96,11 @@ TEST_CASE("plan guards: an iteration that repeats and closes after its runtime")
   auto loop = std::make_unique<Loop>(*rt);
   {
     Iteration it(*loop, site);
-    step(it);
+    chain(it);
   }
   {
     Iteration it(*loop, site);
-    step(it);
+    chain(it);
     rt.reset();
   }
   loop.reset();
@@ -244,7 +113,7 @@ TEST_CASE("plan guards: an iteration that follows its plan and closes after its 
   Tensor left;
   {
     Iteration it(*loop, site);
-    step(it);
+    chain(it);
     left = full(it, {100}, 8);
     rt.reset();
   }
@@ -261,14 +130,8 @@ TEST_CASE("plan guards: the record of a guard destroyed out of order, taken by a
     std::optional<Iteration> outer(std::in_place, loop, site);
     std::optional<Iteration> inner(std::in_place, inner_loop, other_site);
     outer.reset();
-    const PlanSetStats before = stats_of(loop);
-    Elsewhere elsewhere(loop, asks_first);
-    inner.reset();  // the slot names outer again
-    (void)full(rt, {100}, 0);
-    elsewhere.end();
-    CHECK(stats_of(loop).iterations == before.iterations + 1);
-    CHECK(stats_of(loop).followed == before.followed + 1);
-    CHECK(stats_of(loop).displaced == before.displaced);
+    // The slot then names outer again.
+    check_followed_elsewhere(rt, loop, asks_first, [&inner] { inner.reset(); });
   }
 }
 
@@ -283,12 +146,7 @@ TEST_CASE("plan guards: a scope around the close of its own iteration") {
       CHECK_THROWS_AS(it->close(), std::invalid_argument);
       it.reset();
     }
-    const PlanSetStats before = stats_of(loop);
-    Elsewhere elsewhere(loop, asks_first);
-    (void)full(rt, {100}, 0);
-    elsewhere.end();
-    CHECK(stats_of(loop).iterations == before.iterations + 1);
-    CHECK(stats_of(loop).followed == before.followed + 1);
+    check_followed_elsewhere(rt, loop, asks_first);
   }
 }
 
@@ -319,7 +177,7 @@ TEST_CASE("plan guards: an outer guard whose runtime goes while the inner one is
   Loop other_loop(other);
   std::optional<Iteration> outer(std::in_place, *loop, site);
   std::optional<Iteration> inner(std::in_place, other_loop, other_site);
-  step(*inner);
+  chain(*inner);
   outer.reset();
   loop.reset();
   rt.reset();
@@ -378,12 +236,7 @@ TEST_CASE("plan guards: a body of parallel_for that closes the iteration around 
     learn(loop);
     std::optional<Iteration> it(std::in_place, loop, site);
     parallel_for(rt.step_executor(), 1, 1, [&](std::int64_t, std::int64_t) { it.reset(); });
-    const PlanSetStats before = stats_of(loop);
-    Elsewhere elsewhere(loop, asks_first);
-    (void)full(rt, {100}, 0);
-    elsewhere.end();
-    CHECK(stats_of(loop).iterations == before.iterations + 1);
-    CHECK(stats_of(loop).followed == before.followed + 1);
+    check_followed_elsewhere(rt, loop, asks_first);
   }
 }
 
@@ -399,9 +252,9 @@ TEST_CASE("plan guards: a body of parallel_for that opens an iteration for what 
     std::optional<Iteration> inner;
     parallel_for(rt.step_executor(), 1, 1,
                  [&](std::int64_t, std::int64_t) { inner.emplace(inner_loop, other_site); });
-    step(*inner);
+    chain(*inner);
     inner.reset();
-    step(it);
+    chain(it);
   }
   CHECK(stats_of(loop).displaced == before.displaced);
   CHECK(stats_of(inner_loop, other_site).displaced == 0);
@@ -441,7 +294,7 @@ TEST_CASE("plan guards: a child forked by a body of parallel_for makes a runtime
         }
         ::_exit(fine ? 0 : 1);
       }
-      step(it);
+      chain(it);
     }
     CHECK(ebb::test::exited_with_0(status));
   }
@@ -490,31 +343,4 @@ TEST_CASE("plan guards: guards that nothing hides any more end in the order of t
   std::thread([&] { CHECK(full(rt, {100}, 2).data<const float>()[99] == 2); }).join();
   CHECK(mine.data<const float>()[99] == 1);
   run(loop, 4);
-}
-
-TEST_CASE("plan guards: threads that open and end guards in no order") {
-  const std::uint64_t seed = ebb::test::test_seed();
-  CAPTURE(seed);
-  const std::uint64_t rounds = 1 + ebb::test::stress(20'000) / 4'000;
-  for (std::uint64_t round = 0; round < rounds; ++round) {
-    auto rt = std::make_unique<Runtime>(quiet());
-    const LoopOptions options{.deadline = Milliseconds(0)};
-    auto loops = std::make_unique<Loops>(*rt, options);
-    Guards shared;
-    std::atomic<int> wrong{0};
-    std::vector<std::thread> threads;
-    for (std::uint64_t t = 0; t < 3; ++t) {
-      threads.emplace_back([&, t] { wrong += misuse(seed + 10 * round + t, *rt, *loops, shared); });
-    }
-    for (std::thread& thread : threads) {
-      thread.join();
-    }
-    CHECK(wrong == 0);
-    if (round % 2 == 0) {
-      rt.reset();
-    }
-    while (shared.take(0) != nullptr) {
-    }
-    loops.reset();
-  }
 }

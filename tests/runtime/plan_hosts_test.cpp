@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Plans under hosts of all kinds: executors that refuse, forget or run at once, runtimes and loops
 // that end while something is planned, limits, forks, and many threads that wait. [alloc.replay]
+#include "plan_rig.h"
 #include "support/child.h"
-#include "support/executor_choice.h"
 #include "support/sanitized.h"
 
 #include <ebb/runtime/loop.h>
@@ -22,34 +22,16 @@
 
 using namespace ebb;
 using namespace ebb::literals;
+using ebb::test::chain;
+using ebb::test::quiet;
 
 namespace {
-
-RuntimeOptions quiet(unsigned threads = 2) {
-  RuntimeOptions options;
-  options.threads = threads;
-  options.log = [](LogLevel, std::string_view) {};
-  options.executor = ebb::test::executor_choice();
-  return options;
-}
 
 constexpr Place site{"plan_hosts_test", 1};
 constexpr int long_count = 30000;
 
-void step(Iteration& it, std::int64_t size = 100) {
-  Tensor before = full(it, {size}, 0);
-  for (int i = 1; i < 6; ++i) {
-    Tensor next = full(it, {size * i}, i);
-    CHECK(before.data<const float>()[0] == static_cast<float>(i - 1));
-    before = std::move(next);
-  }
-}
-
-void run(Loop& loop, int iterations, Place at = site) {
-  for (int i = 0; i < iterations; ++i) {
-    Iteration it(loop, at);
-    step(it);
-  }
+void run(Loop& loop, int iterations) {
+  ebb::test::run_chains(loop, iterations, site);
 }
 
 // Many tensors of mixed sizes and lifetimes.
@@ -135,8 +117,8 @@ TEST_CASE("plan hosts: executors that refuse, forget, or run at once") {
     const int before = host.asked();
     for (int i = 0; i < 4; ++i) {
       Iteration it(loop, site);
-      step(it);
-      step(it, 70);
+      chain(it);
+      chain(it, 70);
     }
     CHECK(host.asked() > before);
   }
@@ -177,9 +159,9 @@ TEST_CASE("plan hosts: many threads wait for plans, and within an iteration") {
   }
   for (std::uint32_t i = 0; i < 60; ++i) {
     Iteration it(loop, {"plan_hosts_test", 10 + i / 8});
-    step(it, 50 + i / 4);
+    chain(it, 50 + i / 4);
     CHECK(loop.wait_plan(Milliseconds::max()));
-    step(it);
+    chain(it);
   }
   over = true;
   for (std::thread& thread : threads) {
@@ -290,7 +272,7 @@ TEST_CASE("plan hosts: a fork within a followed iteration") {
         },
         60);
     CHECK(ebb::test::exited_with_0(status));
-    step(it);
+    chain(it);
   }
   const auto before = loop.plans()[0].stats.followed;
   run(loop, 4);
@@ -327,7 +309,7 @@ TEST_CASE("plan hosts: tasks open iterations of the loop while their opener help
         }
       });
       wrong += around.data<const float>()[999] != static_cast<float>(i);
-      step(it);
+      chain(it);
     }
     CHECK(wrong == 0);
     CHECK(loop.stats().stragglers == 0);

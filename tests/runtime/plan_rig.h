@@ -8,8 +8,10 @@
 
 #include <doctest/doctest.h>
 
+#include <cstdint>
 #include <functional>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace ebb::test {
@@ -42,6 +44,24 @@ inline void step(Iteration& it) {
       alive[static_cast<std::size_t>(i) - 2] = Tensor();
     }
   }
+}
+
+// Six tensors, each made while the one before lives and checked before it goes.
+inline void chain(Iteration& it, std::int64_t size = 100,
+                  const std::function<void()>& after_first = {}) {
+  Tensor before = full(it, {size}, 0);
+  if (after_first) {
+    after_first();
+  }
+  for (int i = 1; i < 6; ++i) {
+    Tensor next = full(it, {size * i}, i);
+    CHECK(before.data<const float>()[0] == static_cast<float>(i - 1));
+    before = std::move(next);
+  }
+}
+inline void run_chains(Loop& loop, int iterations, Place at) {
+  run(
+      loop, iterations, [](Iteration& it) { chain(it); }, at);
 }
 
 }  // namespace ebb::test
