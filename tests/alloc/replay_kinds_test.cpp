@@ -70,7 +70,9 @@ TEST_CASE("replay kinds: one that begins as another takes over without a displac
 }
 
 TEST_CASE("replay kinds: one that differs while blocks live overlaps nothing") {
-  for (std::uint64_t first = ebb::test::test_seed(), seed = first; seed < first + 20; ++seed) {
+  std::uint64_t displaced = 0;
+  constexpr std::uint64_t seeds = 20;
+  for (std::uint64_t first = ebb::test::test_seed(), seed = first; seed < first + seeds; ++seed) {
     CAPTURE(seed);
     std::mt19937_64 random(seed);
     const Program begin = random_program(random, 100, 10);
@@ -86,8 +88,10 @@ TEST_CASE("replay kinds: one that differs while blocks live overlaps nothing") {
     CHECK(replayed.plans.plans().size() == 3);
     const auto before = replayed.plans.stats().displaced;
     run_all(replayed, kinds, "abcabccbacba", true);
-    CHECK(replayed.plans.stats().displaced - before < 12 * 25);
+    displaced += replayed.plans.stats().displaced - before;
   }
+  // 3 to 9 in an iteration on average; a single seed may have 27.
+  CHECK(displaced < seeds * 12 * 15);
 }
 
 TEST_CASE("replay kinds: one that takes over does not count on deaths that did not come") {
