@@ -56,15 +56,15 @@ TEST_CASE("replay range: trimming within an iteration leaves its range alone") {
   for (std::uint64_t first = ebb::test::test_seed(), seed = first; seed < first + 10; ++seed) {
     CAPTURE(seed);
     Learned learned(seed);
-    auto& [replayed, program, planned] = learned;
+    ReplayedHeap& replayed = learned.replayed;
     ebb::test::Addresses now;
-    replayed.run(program, {"program", 1}, [&](std::size_t number, const Block& block) {
+    replayed.run(learned.program, {"program", 1}, [&](std::size_t number, const Block& block) {
       now[number] = block.data;
       if (number % 10 == 3) {
         replayed.own.heap.trim();
       }
     });
-    CHECK(count_moved(planned, now) == 0);
+    CHECK(count_moved(learned.planned, now) == 0);
     CHECK(replayed.newly_displaced() == 0);
   }
 }
