@@ -42,7 +42,7 @@ void play_heap(const Trace& trace, bool planned, const PlayOptions& options, Rep
     PlanSet plans;
     PlanSet* const followed = planned ? &plans : nullptr;
     HeapMemory memory(trace, followed);
-    const Played played = play(trace, memory, followed, how);
+    Played played = play(trace, memory, followed, how);
     report.stats = plans.stats();
     report.plans = plans.plans().size();
     return played;
