@@ -57,9 +57,18 @@ Cell* CellStore::make() noexcept {
   } else {
     new (cell) Cell;
   }
+  ++made_;
   // Pairs with the acquire in for_each: the cell is constructed.
   newest_->made.store(number + 1, std::memory_order_release);
   return cell;
+}
+
+std::size_t CellStore::count_live() const noexcept {
+  std::size_t live = made_;
+  for (const Cell* cell = free_; cell != nullptr; cell = cell->next) {
+    --live;
+  }
+  return live;
 }
 
 void CellStore::for_each(std::uint64_t since, void (*visit)(void* context, Cell* cell),

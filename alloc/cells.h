@@ -30,20 +30,23 @@ class CellStore {
     } else {
       free_ = cell->next;
     }
-    ++live_;
-    // The owner alone writes it, and epochs only grow.
-    chunk_of(cell).entry->taken_in.store(epoch_.load(std::memory_order_relaxed),
-                                         std::memory_order_relaxed);
+    // The owner alone writes it, and epochs only grow. Mostly it is the same still, and a look
+    // costs less than a write.
+    std::atomic<std::uint64_t>& taken_in = chunk_of(cell).entry->taken_in;
+    const std::uint64_t epoch = epoch_.load(std::memory_order_relaxed);
+    if (taken_in.load(std::memory_order_relaxed) != epoch) {
+      taken_in.store(epoch, std::memory_order_relaxed);
+    }
     return cell;
   }
   void give(Cell* cell) noexcept {
     cell->next = free_;
     free_ = cell;
-    --live_;
   }
 
   bool has_free() const noexcept { return free_ != nullptr; }
-  std::size_t live() const noexcept { return live_; }
+  // How many are taken: counted here, so that taking one counts nothing.
+  std::size_t count_live() const noexcept;
 
   // Visits the cells of all chunks that one was taken from since the epoch since began. Any thread.
   // The heap must not be destroyed meanwhile.
@@ -93,7 +96,7 @@ class CellStore {
   std::atomic<Directory*> directories_{nullptr};  // only ever grows, at the front
   Chunk* newest_ = nullptr;                       // where cells are made
   Cell* free_ = nullptr;
-  std::size_t live_ = 0;
+  std::size_t made_ = 0;
 };
 
 }  // namespace ebb::inline v0::detail

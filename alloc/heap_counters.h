@@ -13,7 +13,11 @@ namespace ebb::inline v0::detail {
 // One writer, so load and store instead of a read-modify-write; readers see some recent value.
 class Counter {
  public:
-  void add(std::uint64_t n) noexcept { set(get() + n); }
+  std::uint64_t add(std::uint64_t n) noexcept {
+    const std::uint64_t sum = get() + n;
+    set(sum);
+    return sum;
+  }
   void sub(std::uint64_t n) noexcept { set(get() - n); }
   void raise_to(std::uint64_t n) noexcept {
     if (n > get()) {
@@ -42,18 +46,14 @@ struct HeapCounters {
   std::atomic<std::uint64_t> given_up{0};
 
   void count_block(std::uint64_t bytes) noexcept {
-    live.add(bytes);
-    live_peak.raise_to(live.get());
+    live_peak.raise_to(live.add(bytes));
     allocations.add(1);
   }
   void uncount_block(std::uint64_t bytes) noexcept {
     live.sub(bytes);
     frees.add(1);
   }
-  void count_reserved(std::uint64_t bytes) noexcept {
-    reserved.add(bytes);
-    reserved_peak.raise_to(reserved.get());
-  }
+  void count_reserved(std::uint64_t bytes) noexcept { reserved_peak.raise_to(reserved.add(bytes)); }
 
   std::uint64_t still_reserved() const noexcept {
     const std::uint64_t gone = given_up.load(std::memory_order_relaxed);

@@ -107,10 +107,7 @@ std::uint64_t Heap::Impl::give_all_blocks(Cell* list) noexcept {
   draining = true;
   while (list != nullptr) {
     Cell* const next = list->next_block;
-    auto& record = static_cast<HeapRecord&>(*std::exchange(list->block, nullptr));
-    EBB_ASSERT(record.top != nullptr);  // else freed twice
-    record.top = nullptr;
-    give(record);
+    give(returned(*std::exchange(list->block, nullptr)));
     list = next;
     ++count;
   }
@@ -155,7 +152,7 @@ void Heap::Impl::retire() noexcept {
   give_all(freed_.exchange(orphaned<HeapRecord>(), std::memory_order_acq_rel));
   give_all_blocks(freed_blocks_.exchange(orphaned<Cell>(), std::memory_order_acq_rel));
   give_all(cells_free);
-  const auto live = static_cast<std::int64_t>(counters.blocks_live() + cells.live());
+  const auto live = static_cast<std::int64_t>(counters.blocks_live() + cells.count_live());
   if (orphan_left_.fetch_add(live, std::memory_order_acq_rel) + live == 0) {
     PoolCore::destroy(heap);
   }

@@ -77,6 +77,16 @@ Heap::Impl::~Impl() {
   return record;
 }
 
+// The shadow map has forgotten the block, and its death is noted if it has a mark.
+[[gnu::always_inline]] inline void Heap::Impl::give_planned(HeapRecord& record) noexcept {
+  counters.uncount_block(record.size);
+  if (space.on_host()) {
+    detail::poison(record.data, record.size);
+  }
+  empty_slot(record);
+  check_now_and_then();
+}
+
 [[gnu::always_inline]] inline void Heap::Impl::give_now(HeapRecord& record) noexcept {
   if (record.is_marked()) [[unlikely]] {
     note_death(record);
@@ -85,15 +95,8 @@ Heap::Impl::~Impl() {
     shadow.remove(record.begin());
   }
   switch (record.kind()) {
-    case RecordKind::planned: {
-      const std::size_t size = space.size_for(record.bytes.count());
-      counters.uncount_block(size);
-      if (space.on_host()) {
-        detail::poison(record.data, size);
-      }
-      empty_slot(record);
-      break;
-    }
+    case RecordKind::planned:
+      return give_planned(record);
     case RecordKind::slot: {
       const std::size_t size = space.size_for(record.bytes.count());
       counters.uncount_block(size);
@@ -126,13 +129,6 @@ Heap::Impl::~Impl() {
       EBB_ASSERT(record.kind() == RecordKind::block);  // freed twice, or never handed out
   }
   check_now_and_then();
-}
-
-[[gnu::always_inline]] inline void Heap::Impl::give_block_of_mine(Cell& cell) noexcept {
-  auto& record = static_cast<HeapRecord&>(*std::exchange(cell.block, nullptr));
-  EBB_ASSERT(record.top != nullptr);  // else freed twice
-  record.top = nullptr;
-  give_now(record);
 }
 
 void Heap::Impl::give(HeapRecord& record) noexcept {
@@ -298,9 +294,7 @@ void Heap::give_block(BlockRecord& block) noexcept {
   if (impl_->in_child()) [[unlikely]] {
     return;
   }
-  auto& record = static_cast<HeapRecord&>(block);
-  EBB_ASSERT(record.top != nullptr);  // else freed twice
-  record.top = nullptr;
+  HeapRecord& record = Impl::returned(block);
   if (impl_->is_mine()) {
     impl_->give_now(record);
   } else {
@@ -323,9 +317,15 @@ Cell* Heap::take_cell_with_block(Bytes bytes, Align align, Stream stream) noexce
 }
 
 void Heap::give_cell_with_block(Cell& cell) noexcept {
-  EBB_ASSERT(impl_->is_mine());
-  impl_->give_block_of_mine(cell);
-  impl_->cells.give(&cell);
+  Impl& impl = *impl_;
+  EBB_ASSERT(impl.is_mine());
+  auto& record = static_cast<HeapRecord&>(*std::exchange(cell.block, nullptr));
+  impl.cells.give(&cell);
+  if (!record.is_only_planned()) {
+    return impl.give(Impl::returned(record));
+  }
+  impl.shadow.remove(record.begin());
+  impl.give_planned(record);  // its kind tells who frees it twice
 }
 
 void Heap::give_block_of(Cell& cell) noexcept {
@@ -335,7 +335,7 @@ void Heap::give_block_of(Cell& cell) noexcept {
   if (!impl_->is_mine() && !impl_->bypass) [[unlikely]] {
     return impl_->give_foreign_block(cell);
   }
-  impl_->give_block_of_mine(cell);
+  impl_->give_now(Impl::returned(*std::exchange(cell.block, nullptr)));
 }
 
 }  // namespace ebb::inline v0

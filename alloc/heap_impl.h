@@ -51,8 +51,14 @@ class Heap::Impl {
   // ---- owner only ----
   detail::HeapRecord* take(Bytes bytes, Align align, Stream stream) noexcept;
   void give(detail::HeapRecord& record) noexcept;
-  void give_now(detail::HeapRecord& record) noexcept;  // the same, inlined
-  void give_block_of_mine(Cell& cell) noexcept;        // inlined, too
+  void give_now(detail::HeapRecord& record) noexcept;      // the same, inlined
+  void give_planned(detail::HeapRecord& record) noexcept;  // inlined, too
+  // What its holder gives back.
+  static detail::HeapRecord& returned(BlockRecord& block) noexcept {
+    EBB_ASSERT(block.top != nullptr);  // else freed twice
+    block.top = nullptr;
+    return static_cast<detail::HeapRecord&>(block);
+  }
   Cell* take_cell() noexcept {
     if (!cells.has_free()) [[unlikely]] {
       drain();
@@ -63,7 +69,7 @@ class Heap::Impl {
   // from arguments: what was written to the record a moment ago would be slow to read back in
   // another width.
   void hand_out(detail::HeapRecord& record, std::byte* begin, std::size_t size, Bytes bytes,
-                Align align, Stream stream) noexcept {
+                Align align, const Stream& stream) noexcept {
     record.bytes = bytes;
     record.align = align;
     record.stream = stream;
@@ -96,21 +102,20 @@ class Heap::Impl {
   detail::HeapRecord* take_plan_range(std::size_t size, std::size_t align) noexcept;
   // Fills a slot of a plan's range, and empties it. In between a spare record is held for the hole
   // beside it, should the range come loose.
-  detail::HeapRecord* fill_slot(detail::PlanTable& table, std::uint32_t slot,
-                                std::byte* begin) noexcept {
-    detail::HeapRecord* const record = space.records().take();
-    space.records().hold();
+  detail::HeapRecord* fill_slot(detail::PlanTable& table, std::uint32_t slot, std::byte* begin,
+                                std::size_t size) noexcept {
+    detail::HeapRecord* const record = space.records().take_and_hold();
     record->data = begin;
+    record->size = size;
     record->table = &table;
     record->set_kind(detail::RecordKind::planned, slot);
-    table.add(*record);
+    table.add(*record, slot);
     return record;
   }
   void empty_slot(detail::HeapRecord& record) noexcept {
     record.table->remove(record);
     record.set_kind(detail::RecordKind::spare);
-    space.records().give(&record);
-    space.records().unhold();
+    space.records().give_and_unhold(&record);
   }
   detail::HeapRecord* take_plan_range_at(std::byte* begin, std::size_t size) noexcept;
   // Sets size bytes aside for the outermost replay: where the last one followed its plans if that

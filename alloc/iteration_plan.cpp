@@ -161,6 +161,8 @@ void IterationPlan::set_slots(std::span<const std::uint64_t> offsets) {
     slot.bytes = quick ? entry.bytes.count() : PlannedSlot::nowhere;
     slot.file.store(quick ? entry.place.file : nullptr, std::memory_order_relaxed);
     slot.line = entry.place.line;
+    slot.number = static_cast<std::uint32_t>(i);
+    slot.size = room_of(i);
     slot.predecessors = {nobody, nobody};
     prefixes_.push_back(hash_entry(prefixes_.back(), entry));
     if (slot.offset != PlannedSlot::nowhere) {
@@ -202,7 +204,7 @@ void IterationPlan::find_predecessors() {
     PlannedSlot& slot = slots_[i];
     const std::size_t near = std::min(found.size(), slot.predecessors.size());
     std::copy_n(found.begin(), near, slot.predecessors.begin());
-    slot.more_begin = more_.size();
+    slot.more_begin = static_cast<std::uint32_t>(more_.size());
     slot.more = static_cast<std::uint32_t>(found.size() - near);
     more_.insert(more_.end(), found.begin() + static_cast<std::ptrdiff_t>(near), found.end());
   }

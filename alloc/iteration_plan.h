@@ -19,8 +19,8 @@
 
 namespace ebb::inline v0::detail {
 
-// Where the allocation of one number goes.
-struct PlannedSlot {
+// Where the allocation of one number goes. A line of the cache each.
+struct alignas(64) PlannedSlot {
   static constexpr std::uint64_t nowhere = ~std::uint64_t{0};
 
   // As asked for; nowhere: the quick way does not take it.
@@ -30,12 +30,14 @@ struct PlannedSlot {
   // Null where the quick way takes nothing: bytes alone would let a request of so many pass.
   mutable std::atomic<const char*> file{nullptr};
   std::uint32_t line = 0;
-  std::uint32_t more = 0;  // predecessors beyond two
+  std::uint32_t number = 0;
   // The slots that had the addresses last before this one does, each at least a part of them. In
   // place of none, the number of slots, where nobody ever lives.
   std::array<std::uint32_t, 2> predecessors{};
   std::uint64_t offset = nowhere;
-  std::uint64_t more_begin = 0;
+  std::uint64_t size = 0;  // set aside
+  std::uint32_t more = 0;  // predecessors beyond two
+  std::uint32_t more_begin = 0;
 
   bool is_at(const Place& place) const noexcept {
     return line == place.line && file.load(std::memory_order_relaxed) == place.file;

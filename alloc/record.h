@@ -86,6 +86,11 @@ struct alignas(64) HeapRecord : BlockRecord {
     set_word(static_cast<std::uint32_t>(kind) | (word() & marked_bit));
   }
 
+  // Whether it is planned, and has no mark.
+  bool is_only_planned() const noexcept {
+    return (word() & (kind_bits | marked_bit)) == static_cast<std::uint32_t>(RecordKind::planned);
+  }
+
   // A block that is being recorded carries its number. By the owner.
   bool is_marked() const noexcept { return (word() & marked_bit) != 0; }
   std::size_t mark() const noexcept {
@@ -117,8 +122,8 @@ struct PlanTable {
   HeapRecord** live = nullptr;
   std::size_t count = 0;
 
-  void add(HeapRecord& record) noexcept {
-    live[record.slot()] = &record;
+  void add(HeapRecord& record, std::uint32_t slot) noexcept {
+    live[slot] = &record;
     ++count;
   }
   void remove(const HeapRecord& record) noexcept {

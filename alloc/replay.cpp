@@ -282,7 +282,6 @@ void Replay::Impl::loosen() noexcept {
     HeapRecord* const record = std::exchange(slots_[slot], nullptr);
     if (record != nullptr) {
       const bool is_range = plan_->sequence()[slot].kind == AllocationKind::iteration;
-      record->size = heap_->space.size_for(record->bytes.count());
       record->turn_into(is_range ? RecordKind::plan : RecordKind::block);
       living_.push_back(record);
     }
@@ -363,6 +362,20 @@ BlockRecord* Replay::Impl::take_slowly(Heap& asked, Bytes bytes, Align align, St
   return record;
 }
 
+Cell* Replay::Impl::take_cell_slowly(Heap& asked, Bytes bytes, Align align, const Stream& stream,
+                                     const Place& where) noexcept {
+  Cell* const cell = asked.take_cell();
+  if (cell == nullptr) {
+    return nullptr;
+  }
+  cell->block = take_slowly(asked, bytes, align, stream, where);
+  if (cell->block == nullptr) {
+    asked.give_cell(cell);
+    return nullptr;
+  }
+  return cell;
+}
+
 HeapRecord* Replay::Impl::open_inner(const Place& where, std::size_t bytes) noexcept {
   catch_up();
   const Request request{
@@ -398,23 +411,14 @@ BlockRecord* Replay::take(Heap& heap, Bytes bytes, Align align, Stream stream,
   return impl_->take_slowly(heap, bytes, align, stream, place);
 }
 
-Cell* Replay::take_cell_with_block(Heap& heap, Bytes bytes, Align align, Stream stream,
+Cell* Replay::take_cell_with_block(Heap& heap, Bytes bytes, Align align, const Stream& stream,
                                    const Place& place) noexcept {
   Impl& it = *impl_;
-  if (it.is_expected(heap, bytes, align, place) && it.has_cell()) [[likely]] {
-    Cell* const cell = it.take_cell();
-    cell->block = it.take_expected(bytes, align, stream);
-    return cell;
+  if (!it.is_expected(heap, bytes, align, place) || !it.has_cell()) [[unlikely]] {
+    return it.take_cell_slowly(heap, bytes, align, stream, place);
   }
-  Cell* const cell = heap.take_cell();
-  if (cell == nullptr) {
-    return nullptr;
-  }
-  cell->block = it.take_slowly(heap, bytes, align, stream, place);
-  if (cell->block == nullptr) {
-    heap.give_cell(cell);
-    return nullptr;
-  }
+  Cell* const cell = it.take_cell();
+  cell->block = it.take_expected(bytes, align, stream);
   return cell;
 }
 

@@ -220,8 +220,10 @@ HeapRecord* Replay::Impl::place(std::uint32_t slot, const Request& request) noex
   }
   slots_[slot] = nullptr;  // may have been blocked
   settle(slot);
-  return request.is_range() ? heap_->fill_slot(table_, slot, base_ + offset)
-                            : put(slot, offset, request.entry.bytes, request.align, request.stream);
+  std::byte* const begin = base_ + offset;
+  return request.is_range()
+             ? heap_->fill_slot(table_, slot, begin, request.size)
+             : put(slot, begin, request.size, request.entry.bytes, request.align, request.stream);
 }
 
 // Somewhere else: in a hole, be it the plan's own, before the heap grows. Where the table takes too

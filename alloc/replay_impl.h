@@ -51,14 +51,14 @@ class Replay::Impl {
            table_.live[slot.predecessors[1]] == nullptr && heap_->space.records().has(2);
   }
   [[gnu::always_inline]] BlockRecord* take_expected(Bytes bytes, Align align,
-                                                    Stream stream) noexcept {
-    const std::uint64_t offset = at_->offset;
-    const auto slot = static_cast<std::uint32_t>(at_ - plan_->slots());
-    ++at_;
-    return put(slot, offset, bytes, align, stream);
+                                                    const Stream& stream) noexcept {
+    const detail::PlannedSlot& slot = *at_++;
+    return put(slot.number, base_ + slot.offset, slot.size, bytes, align, stream);
   }
   bool has_cell() const noexcept { return heap_->cells.has_free(); }
   Cell* take_cell() noexcept { return heap_->cells.take(); }
+  Cell* take_cell_slowly(Heap& asked, Bytes bytes, Align align, const Stream& stream,
+                         const Place& where) noexcept;
   BlockRecord* take_slowly(Heap& asked, Bytes bytes, Align align, Stream stream,
                            const Place& where) noexcept;
   void join() noexcept;
@@ -112,11 +112,12 @@ class Replay::Impl {
   detail::HeapRecord* displace(std::optional<std::uint32_t> slot, const Request& request) noexcept;
   detail::HeapRecord* take_hole(const Request& request) noexcept;
   detail::HeapRecord* take_anywhere(const Request& request) noexcept;
-  detail::HeapRecord* put(std::uint32_t slot, std::uint64_t offset, Bytes bytes, Align align,
-                          Stream stream) noexcept {
-    detail::HeapRecord* const record = heap_->fill_slot(table_, slot, base_ + offset);
-    heap_->hand_out(*record, base_ + offset, heap_->space.size_for(bytes.count()), bytes, align,
-                    stream);
+  [[gnu::always_inline]] detail::HeapRecord* put(std::uint32_t slot, std::byte* begin,
+                                                 std::size_t size, Bytes bytes, Align align,
+                                                 const Stream& stream) noexcept {
+    Heap::Impl& heap = *heap_;
+    detail::HeapRecord* const record = heap.fill_slot(table_, slot, begin, size);
+    heap.hand_out(*record, begin, size, bytes, align, stream);
     return record;
   }
   void pass_over(std::uint32_t slot) noexcept;

@@ -27,6 +27,7 @@ bool adopt(StorageCell& cell, OwnerRecord& record, std::uint64_t thread) noexcep
   // First the new count, then the word, then the old count: no reader sees too little.
   runtime.add(bytes, thread);
   impl.count_adopted(bytes);
+  cell.set(storage_marked);
   cell.adopted.store(bytes + 1, std::memory_order_release);
   if (cell.owner.transfer_from(record, runtime)) {
     record.subtract(bytes, thread);
@@ -59,7 +60,7 @@ std::optional<Bytes> revoke(StorageCell& cell, Domain::Impl& impl, Cell*& to_rel
   }
   std::optional<Bytes> gone;
   cell.flags.fetch_or(storage_revoked, std::memory_order_seq_cst);
-  BlockRecord* const block = record_of(cell.ptr);
+  BlockRecord* const block = cell.owned_block();
   if (block != nullptr && cell.holders.load(std::memory_order_seq_cst) == 0) {
     gone = block->top->try_revoke(block->block(block->data));
   }

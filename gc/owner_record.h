@@ -68,9 +68,17 @@ class alignas(64) OwnerRecord {
     if (generation.load(std::memory_order_relaxed) != wanted) {
       return false;
     }
+    charge_own(bytes);
+    return true;
+  }
+  // Of the thread that opened the current generation, and while it is open.
+  void charge_own(std::int64_t bytes) noexcept {
     ++local_live;
     local_bytes += static_cast<std::uint64_t>(bytes);
-    return true;
+  }
+  void subtract_own(std::int64_t bytes) noexcept {
+    --local_live;
+    local_bytes -= static_cast<std::uint64_t>(bytes);
   }
   // Charges without a check: for transfers, whose caller knows that the record stays open or is
   // the runtime's. Any thread.
@@ -80,8 +88,7 @@ class alignas(64) OwnerRecord {
     if (opener.load(std::memory_order_relaxed) != thread) [[unlikely]] {
       return subtract_remotely(bytes);
     }
-    --local_live;
-    local_bytes -= static_cast<std::uint64_t>(bytes);
+    subtract_own(bytes);
   }
 
   // Changes the bytes of a storage that is counted here. Any thread.

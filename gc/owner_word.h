@@ -78,6 +78,13 @@ class OwnerWord {
     }
   }
 
+  // The same, if record is charged and nobody has pinned it. Returns whether it is buried.
+  bool bury_unpinned(OwnerRecord& record) noexcept {
+    std::uintptr_t word = number(record);
+    return word_.compare_exchange_strong(word, 0, std::memory_order_acq_rel,
+                                         std::memory_order_relaxed);
+  }
+
  private:
   static constexpr std::uintptr_t pins = 63;
   static_assert(alignof(OwnerRecord) > pins);

@@ -95,6 +95,16 @@ void inherit_heap(const OwnerRecord* record) noexcept {
   }
 }
 
+// After a change of the owner or the heap.
+void note_own() noexcept {
+  OwnerRecord* const record = this_slot.owner.record();
+  const bool own = record != nullptr && this_slot.heap != nullptr &&
+                   this_slot.heap_pool == record->pool_number &&
+                   record->opener.load(std::memory_order_relaxed) == this_slot.thread &&
+                   is_open(this_slot.owner);
+  this_slot.own = own ? record : nullptr;
+}
+
 }  // namespace
 
 void enter_owner(Slot& saved, Owner owner) noexcept {
@@ -102,6 +112,7 @@ void enter_owner(Slot& saved, Owner owner) noexcept {
   this_slot.owner = owner;
   this_slot.replay = nullptr;
   inherit_heap(owner.record());
+  note_own();
 }
 
 void enter_iteration(Slot& saved, OwnerRecord& record, std::uint64_t generation, Stream stream,
@@ -110,6 +121,7 @@ void enter_iteration(Slot& saved, OwnerRecord& record, std::uint64_t generation,
   this_slot.replay = replay;
   this_slot.owner = Owner(record, generation, stream);
   inherit_heap(&record);
+  note_own();
 }
 
 void leave_owner(const Slot& saved, bool keep_heap) noexcept {
@@ -129,6 +141,7 @@ void leave_owner(const Slot& saved, bool keep_heap) noexcept {
   if (this_slot.replay != nullptr && !is_open(this_slot.owner)) [[unlikely]] {
     drop_stale_replay(*this_slot.owner.record());
   }
+  note_own();
   if (mine == nullptr) {
     return;
   }
@@ -138,6 +151,7 @@ void leave_owner(const Slot& saved, bool keep_heap) noexcept {
     this_slot.heap = mine;  // the next scope of the same pool finds it: no lock per iteration
     this_slot.heap_pool = pool;
     this_slot.heap_inherited = false;
+    note_own();
   } else {
     Pool::park(*mine);
   }
@@ -149,6 +163,7 @@ void drop_stale_owner() noexcept {
     return;
   }
   drop_stale_replay(*record);
+  this_slot.own = nullptr;
   if (this_slot.scopes > 0) {
     // Of no generation, so that each charge to it is found late: in tasks that inherit it, too.
     this_slot.owner = {*record->domain->impl().long_lived, 0, this_slot.owner.stream()};
@@ -162,6 +177,7 @@ void park_heap_of_pool(std::uint64_t pool) noexcept {
   if (this_slot.heap != nullptr && !this_slot.heap_inherited && this_slot.heap_pool == pool) {
     Pool::park(*this_slot.heap);
     this_slot.heap = nullptr;
+    this_slot.own = nullptr;
   }
 }
 
@@ -182,6 +198,7 @@ void HeapLease::take(const OwnerRecord& record) {
   this_slot.heap = &taken;
   this_slot.heap_pool = record.pool_number;
   this_slot.heap_inherited = false;
+  note_own();
 }
 
 }  // namespace ebb::inline v0::detail

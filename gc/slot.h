@@ -21,6 +21,14 @@ inline Slot& slot() noexcept {
   return this_slot;
 }
 
+// The same, for who reads it again and again: the compiler keeps the address, where it would ask
+// for it each time anew, which in a shared library is a call.
+inline Slot& kept_slot() noexcept {
+  Slot* kept = &this_slot;
+  asm("" : "+r"(kept));
+  return *kept;
+}
+
 // From now on a forked child begins with an empty slot: what its parent's named is not to be used.
 // Throws std::bad_alloc. [rt.fork]
 void install_slot_hook();
@@ -83,7 +91,8 @@ class HeapLease {
 
   Heap& heap() const noexcept { return *heap_; }
   // A cell with a block of it: as the iteration's plan has it, where the thread is in one.
-  Cell* take_cell_with_block(Bytes bytes, Align align, Stream stream, const Place& place) noexcept {
+  Cell* take_cell_with_block(Bytes bytes, Align align, const Stream& stream,
+                             const Place& place) noexcept {
     Replay* const replay = temporary_ ? nullptr : slot().replay;
     return replay != nullptr ? replay->take_cell_with_block(*heap_, bytes, align, stream, place)
                              : heap_->take_cell_with_block(bytes, align, stream);

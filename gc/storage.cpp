@@ -10,6 +10,7 @@
 #include <ebb/gc/error.h>
 #include <ebb/gc/storage.h>
 
+#include <bit>
 #include <memory>
 #include <mutex>
 #include <stdexcept>
@@ -71,6 +72,14 @@ void follow_close(StorageCell& cell, OwnerRecord& record, std::uint64_t wanted,
   }
 }
 
+// What a storage is born with.
+struct Maker {
+  OwnerRecord& record;
+  std::uint64_t thread;
+  std::uint64_t sequence;  // its number in the record
+  const char* phase;
+};
+
 // One storage charged to whom it belongs: the wanted owner, or the runtime when that has closed.
 // Undone unless commit() is called.
 class Charge {
@@ -98,11 +107,13 @@ class Charge {
   }
 
   OwnerRecord& record() const noexcept { return *record_; }
-  std::uint64_t thread() const noexcept { return thread_; }
-  std::uint64_t next_sequence() const noexcept {
-    return record_->opener.load(std::memory_order_relaxed) == thread_
-               ? record_->next_sequence()
-               : record_->remote_sequence.fetch_add(1, std::memory_order_relaxed);
+  // Of the storage that is charged; once.
+  Maker maker() const noexcept {
+    const bool mine = record_->opener.load(std::memory_order_relaxed) == thread_;
+    return {*record_, thread_,
+            mine ? record_->next_sequence()
+                 : record_->remote_sequence.fetch_add(1, std::memory_order_relaxed),
+            slot().phase};
   }
   // cell names the record now. This thread's own iteration cannot have closed meanwhile.
   void commit(StorageCell& cell) noexcept {
@@ -160,43 +171,64 @@ auto ask_twice(const OwnerRecord& record, Ask ask) noexcept {
   return got != nullptr || !make_room(record) ? got : ask();
 }
 
+// Whether owner is the iteration that this thread has open, on the host: what most storages are
+// made for.
+[[gnu::always_inline]] inline bool is_own(const Owner& owner, const Slot& s) noexcept {
+  return s.own != nullptr && owner.record() == s.own &&
+         s.own->generation.load(std::memory_order_relaxed) == owner.generation() &&
+         std::bit_cast<std::uint64_t>(owner.stream().device) == std::bit_cast<std::uint64_t>(cpu);
+}
+
 void note_unowned(const OwnerRecord& record) noexcept {
   if (!slot().owner && !fallback_owner()) [[unlikely]] {
     record.domain->impl().storages_unowned.fetch_add(1, std::memory_order_relaxed);
   }
 }
 
-// Fills a fresh cell and publishes it.
-[[gnu::always_inline]] inline void publish(StorageCell& cell, Heap& home, DataPtr data, Bytes bytes,
-                                           const Birth& birth, const Charge& charge) noexcept {
-  cell.data = data.get();
-  cell.bytes = bytes;
-  cell.device = data.device();
-  const bool tracked = charge.record().tracks;
-  cell.flags.store(tracked ? storage_tracked : 0, std::memory_order_relaxed);
+// Clears what the last storage of a cell was marked with.
+[[gnu::cold, gnu::noinline]] void clear_marks(StorageCell& cell) noexcept {
+  cell.flags.store(0, std::memory_order_relaxed);
   cell.name.store(nullptr, std::memory_order_relaxed);
   cell.adopted.store(0, std::memory_order_relaxed);
+  cell.finalizers = nullptr;
+}
+
+// Fills a fresh cell, which has the bytes already, and publishes it. Writes are what making a
+// storage takes longest for.
+[[gnu::always_inline]] inline void publish(StorageCell& cell, Heap& home, void* data, Bytes bytes,
+                                           Device device, const Birth& birth,
+                                           const Maker& maker) noexcept {
+  if (cell.has(all_storage_flags)) [[unlikely]] {
+    clear_marks(cell);
+  }
+  std::uint64_t counts = StorageHead::only_one;
+  if (maker.record.tracks) [[unlikely]] {
+    counts += StorageHead::one_weak;
+    cell.flags.store(storage_tracked, std::memory_order_relaxed);
+  }
+  cell.counts.store(counts, std::memory_order_relaxed);
+  cell.data = data;
+  cell.bytes = bytes;
+  cell.device = device;
   cell.home = &home;
-  std::construct_at(&cell.ptr, std::move(data));  // over one that holds nothing
-  // Part by part: the maker wrote the place a moment ago in two pieces, for which a wide load of
-  // both would wait.
+  cell.thread = maker.thread;
+  cell.sequence = maker.sequence;
+  cell.iteration = maker.record.iteration;
+  cell.phase = maker.phase;
+  // Part by part: they were written a moment ago in pieces of other sizes, for which a wide load
+  // would wait.
   cell.birth.place.file = birth.place.file;
   cell.birth.place.line = birth.place.line;
-  cell.birth.note = birth.note;
-  cell.phase = slot().phase;
-  cell.sequence = charge.next_sequence();
-  cell.iteration = charge.record().iteration;
-  cell.thread = charge.thread();
-  cell.finalizers = nullptr;
-  cell.counts.store(StorageHead::only_one + (tracked ? StorageHead::one_weak : 0),
-                    std::memory_order_relaxed);
-  cell.owner.set(charge.record());
+  cell.birth.note.format = birth.note.format;
+  if (birth.note.format != nullptr) {
+    cell.birth.note.bytes = birth.note.bytes;
+  }
+  cell.owner.set(maker.record);
 }
 
 // Most storages own one block of the heap that their cell is from: that way is the shortest.
 [[gnu::always_inline]] inline void release_bytes(StorageCell& cell) noexcept {
   if (cell.block != nullptr) [[likely]] {
-    cell.ptr.release_context();
     cell.home->give_block_of(cell);
   } else {
     cell.ptr.reset();
@@ -240,25 +272,23 @@ void track(StorageCell& cell) noexcept {
   return cell.has(storage_deferred) || slot().defer_releases;
 }
 
-// A storage of a block from this thread's heap, charged to an iteration that this thread opened: so
-// nobody else waits for its bytes.
-[[gnu::always_inline]] inline bool is_mine_only(const StorageCell& cell) noexcept {
-  const Slot& s = slot();
-  return cell.block != nullptr && cell.home == s.heap && cell.finalizers == nullptr &&
-         !cell.has(storage_tracked) &&
-         cell.owner.record()->opener.load(std::memory_order_relaxed) == s.thread &&
-         cell.counts.load(std::memory_order_acquire) / StorageHead::one_weak == 1;
-}
-
-// Such a one goes in one step, unless a scan has just pinned it.
-[[gnu::always_inline]] inline void release_mine(StorageCell& cell) noexcept {
-  cell.ptr.release_context();
-  if (uncharge(cell)) [[unlikely]] {
-    cell.home->give_block_of(cell);
-    cell.unpin();
-  } else {
-    cell.home->give_cell_with_block(cell);
+// Takes a storage off whom it is charged to and gives it back, in one step: if it has a block of
+// this thread's heap, is charged to an iteration that this thread opened, so that nobody else waits
+// for its bytes, and nobody looks at it. Returns whether it did. A forked child has no heap of its
+// parent's.
+[[gnu::always_inline]] inline bool release_mine(StorageCell& cell) noexcept {
+  const Slot& s = kept_slot();
+  OwnerRecord* const record = cell.owner.record();
+  if (cell.block == nullptr || cell.home != s.heap || s.defer_releases ||
+      cell.has(storage_tracked | storage_deferred | storage_marked) ||
+      record->opener.load(std::memory_order_relaxed) != s.thread ||
+      cell.counts.load(std::memory_order_acquire) / StorageHead::one_weak != 1 ||
+      !cell.owner.bury_unpinned(*record)) [[unlikely]] {
+    return false;
   }
+  record->subtract_own(signed_bytes(cell.bytes));
+  s.heap->give_cell_with_block(cell);
+  return true;
 }
 
 [[gnu::always_inline]] inline void release_now(StorageCell& cell) noexcept {
@@ -275,6 +305,15 @@ void track(StorageCell& cell) noexcept {
     cell.unpin();
   } else {
     drop_weak(&cell);
+  }
+}
+
+[[gnu::noinline]] void release_slowly(StorageCell& cell) noexcept {
+  if (is_parents(cell)) [[unlikely]] {
+    return;
+  }
+  if (!defers(cell) || !cell.owner.record()->domain->impl().deferred.push(cell)) [[likely]] {
+    release_now(cell);
   }
 }
 
@@ -302,16 +341,8 @@ void release_storage(StorageCell& cell) noexcept {
 
 void storage_last_strong(StorageHead* head) noexcept {
   StorageCell& cell = cell_of(head);
-  if (is_parents(cell)) [[unlikely]] {
-    return;
-  }
-  if (defers(cell) && cell.owner.record()->domain->impl().deferred.push(cell)) [[unlikely]] {
-    return;
-  }
-  if (is_mine_only(cell)) [[likely]] {
-    release_mine(cell);
-  } else {
-    release_now(cell);
+  if (!release_mine(cell)) [[unlikely]] {
+    release_slowly(cell);
   }
 }
 
@@ -343,6 +374,35 @@ void storage_drop_weak(StorageHead* head) noexcept {
 }  // namespace detail
 
 Storage Storage::make(const Owner& owner, Bytes bytes, Align align, const Birth& birth) {
+  const detail::Slot& s = detail::kept_slot();
+  if (!detail::is_own(owner, s)) [[unlikely]] {
+    return make_slowly(owner, bytes, align, birth);
+  }
+  Cell* const taken =
+      s.replay != nullptr
+          ? s.replay->take_cell_with_block(*s.heap, bytes, align, owner.stream(), birth.place)
+          : s.heap->take_cell_with_block(bytes, align, owner.stream());
+  if (taken == nullptr) [[unlikely]] {
+    return make_after_refusal(owner, bytes, align, birth);
+  }
+  OwnerRecord& record = *s.own;
+  record.charge_own(detail::signed_bytes(bytes));
+  const std::uint64_t sequence = record.next_sequence();
+  detail::StorageCell& cell = detail::cell_of(*taken);
+  detail::publish(cell, *s.heap, cell.block->data, bytes, cpu, birth,
+                  {record, s.thread, sequence, s.phase});
+  return Storage(&cell);
+}
+
+Storage Storage::make_after_refusal(const Owner& owner, Bytes bytes, Align align,
+                                    const Birth& birth) {
+  if (!detail::make_room(*owner.record())) {
+    detail::fail_for_memory("Storage::make", *owner.record(), *detail::slot().heap, bytes);
+  }
+  return make_slowly(owner, bytes, align, birth);
+}
+
+Storage Storage::make_slowly(const Owner& owner, Bytes bytes, Align align, const Birth& birth) {
   if (owner.stream().device != cpu) [[unlikely]] {
     detail::refuse_device(owner.stream().device);
   }
@@ -356,9 +416,9 @@ Storage Storage::make(const Owner& owner, Bytes bytes, Align align, const Birth&
     detail::fail_for_memory("Storage::make", charge.record(), heap, bytes);
   }
   detail::StorageCell& cell = detail::cell_of(*taken);
-  BlockRecord& block = *cell.block;
+  const BlockRecord& block = *cell.block;
   detail::note_unowned(charge.record());
-  detail::publish(cell, heap, own_block(block.block(block.data)), bytes, birth, charge);
+  detail::publish(cell, heap, block.data, bytes, block.stream.device, birth, charge.maker());
   charge.commit(cell);
   return Storage(&cell);
 }
@@ -377,19 +437,24 @@ Storage Storage::wrap(const Owner& owner, DataPtr data, Bytes bytes, const Birth
     detail::fail_for_memory("Storage::wrap", charge.record(), lease.heap(), cell_bytes);
   }
   detail::note_unowned(charge.record());
-  detail::publish(*cell, lease.heap(), std::move(data), bytes, birth, charge);
+  std::construct_at(&cell->ptr, std::move(data));  // over one that holds nothing
+  detail::publish(*cell, lease.heap(), cell->ptr.get(), bytes, cell->ptr.device(), birth,
+                  charge.maker());
   charge.commit(*cell);
   return Storage(cell);
 }
 
 void Storage::set_name(const char* name) noexcept {
-  detail::cell_of(head_).name.store(name, std::memory_order_relaxed);
+  detail::StorageCell& cell = detail::cell_of(head_);
+  cell.set(detail::storage_marked);
+  cell.name.store(name, std::memory_order_relaxed);
 }
 
 void Storage::add_finalizer(void (*finalizer)(void* context) noexcept, void* context) {
   detail::StorageCell& cell = detail::cell_of(head_);
   detail::owner_impl(cell).mark.require_own_process("Storage::add_finalizer");
   auto fresh = std::make_unique<detail::Finalizer>(detail::Finalizer{finalizer, context, nullptr});
+  cell.set(detail::storage_marked);
   const std::lock_guard lock(detail::owner_impl(cell).finalizer_mutex);
   detail::Finalizer** end = &cell.finalizers;
   while (*end != nullptr) {

@@ -6,6 +6,7 @@
 
 #include "owner_word.h"
 
+#include <ebb/alloc/block.h>
 #include <ebb/alloc/data_ptr.h>
 #include <ebb/gc/birth.h>
 #include <ebb/gc/domain.h>
@@ -14,6 +15,7 @@
 #include <atomic>
 #include <cstdint>
 #include <new>
+#include <utility>
 
 namespace ebb::inline v0::detail {
 
@@ -28,7 +30,7 @@ struct StorageCell : StorageHead {
   // next line, and reports the rest.
   OwnerWord owner;
   Heap* home = nullptr;
-  DataPtr ptr;
+  DataPtr ptr;                      // of what has no block of its cell's
   Finalizer* finalizers = nullptr;  // in order; guarded by the domain's finalizer lock
   // One more than the bytes that it counts as an adopted straggler; 0: none. Whoever exchanges it
   // back to 0 uncounts it.
@@ -45,6 +47,17 @@ struct StorageCell : StorageHead {
   // in them; change counts it for by bytes more.
   void uncount_adopted(Domain::Impl& domain) noexcept;
   void change_adopted(Domain::Impl& domain, std::int64_t by) noexcept;
+
+  // The block that the storage owns; null when it is made of something else.
+  BlockRecord* owned_block() const noexcept { return block != nullptr ? block : record_of(ptr); }
+  // Has the pointer own it, for who changes it.
+  DataPtr& own_by_ptr() noexcept {
+    if (block != nullptr) {
+      BlockRecord* const owned = std::exchange(block, nullptr);
+      ptr = own_block(owned->block(owned->data));
+    }
+    return ptr;
+  }
 
   static void construct(void* memory) noexcept { new (memory) StorageCell; }
 

@@ -54,8 +54,7 @@ bool replace(StorageCell& cell, DataPtr fresh, Bytes bytes) noexcept {
   if (cell.has(detail::storage_revoked)) {
     return false;
   }
-  std::swap(cell.ptr, fresh);
-  cell.block = nullptr;  // the pointer alone knows now
+  std::swap(cell.own_by_ptr(), fresh);
   const std::int64_t by = detail::signed_bytes(bytes) - detail::signed_bytes(cell.bytes);
   cell.data = cell.ptr.get();
   cell.bytes = bytes;
@@ -73,7 +72,8 @@ void swap_flags(StorageCell& a, StorageCell& b) noexcept {
   const std::uint8_t of_a = a.flags.load(std::memory_order_relaxed);
   const std::uint8_t of_b = b.flags.load(std::memory_order_relaxed);
   const auto mixed = [](std::uint8_t mine, std::uint8_t others) {
-    return static_cast<std::uint8_t>((mine & own) | (others & ~own) | detail::storage_replaced);
+    return static_cast<std::uint8_t>((mine & own) | (others & ~own) | detail::storage_replaced |
+                                     detail::storage_marked);
   };
   a.flags.store(mixed(of_a, of_b), std::memory_order_relaxed);
   b.flags.store(mixed(of_b, of_a), std::memory_order_relaxed);
@@ -85,8 +85,7 @@ void swap_contents(StorageCell& a, StorageCell& b) noexcept {
   std::swap(a.bytes, b.bytes);
   std::swap(a.device, b.device);
   swap_flags(a, b);
-  std::swap(a.ptr, b.ptr);
-  a.block = b.block = nullptr;  // the pointers alone know now
+  std::swap(a.own_by_ptr(), b.own_by_ptr());
   std::swap(a.birth, b.birth);
   std::swap(a.phase, b.phase);
   std::swap(a.sequence, b.sequence);
@@ -105,7 +104,7 @@ void Storage::resize(Bytes bytes) {
   require_memory(function);
   EBB_REQUIRE(!has_elements(), function,
               "the storage holds constructed elements: use resize_elements(count)");
-  const BlockRecord* const old = record_of(cell_of(head_).ptr);
+  const BlockRecord* const old = cell_of(head_).owned_block();
   const Align align = old != nullptr ? std::max(old->align, default_align_cpu) : default_align_cpu;
   DataPtr fresh = own_block(detail::allocate_for(owner, bytes, align, function));
   if (const std::size_t kept = std::min(bytes, head_->bytes).count(); kept != 0) {

@@ -130,8 +130,8 @@ class Replay {
   [[nodiscard]] BlockRecord* take(Heap& heap, Bytes bytes, Align align, Stream stream,
                                   const Place& place) noexcept;
   // As Heap::take_cell_with_block.
-  [[nodiscard]] Cell* take_cell_with_block(Heap& heap, Bytes bytes, Align align, Stream stream,
-                                           const Place& place) noexcept;
+  [[nodiscard]] Cell* take_cell_with_block(Heap& heap, Bytes bytes, Align align,
+                                           const Stream& stream, const Place& place) noexcept;
   // Blocks that other threads freed count as freed by now: called where those threads have ended
   // their share of the work.
   void join() noexcept;

@@ -13,7 +13,11 @@ namespace ebb::inline v0 {
 inline constexpr std::size_t birth_note_bytes = 48;
 
 struct BirthNote {
-  std::array<std::byte, birth_note_bytes> bytes{};
+  // Not filled: each storage is made with a note, and most of what has none is made in a hurry.
+  BirthNote() noexcept {
+  }  // NOLINT(cppcoreguidelines-pro-type-member-init,modernize-use-equals-default)
+
+  std::array<std::byte, birth_note_bytes> bytes;
   // Writes at most size characters (no terminator) that describe the note, and returns how many.
   // May be called on any thread. Null: the note says nothing.
   std::size_t (*format)(const std::byte* note, char* buffer, std::size_t size) noexcept = nullptr;

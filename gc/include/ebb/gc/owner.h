@@ -34,7 +34,7 @@ class Owner {
   explicit operator bool() const noexcept { return record_ != nullptr; }
   OwnerRecord* record() const noexcept { return record_; }
   std::uint64_t generation() const noexcept { return generation_; }
-  Stream stream() const noexcept { return stream_; }
+  const Stream& stream() const noexcept { return stream_; }
   // Returns the same owner with another stream.
   Owner on(Stream stream) const noexcept {
     Owner other = *this;
@@ -63,6 +63,8 @@ struct Slot {
   Owner owner;
   Heap* heap = nullptr;         // owned by this thread, from the pool numbered heap_pool
   std::uint64_t heap_pool = 0;  // numbers of pools are never reused
+  // The owner's record, if it is of an iteration that this thread has open and heap is of its pool.
+  OwnerRecord* own = nullptr;
   bool heap_inherited = false;  // the heap is an enclosing scope's: not ours to park
   bool defer_releases = false;  // last references only enqueue, see DeferReleases
   bool forked = false;          // an owner was here when this process was forked

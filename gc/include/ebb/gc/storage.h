@@ -28,7 +28,10 @@ enum StorageFlag : std::uint8_t {
   storage_revoked = 16,  // its memory was given up while it lives
   storage_tracked = 32,  // holds a weak reference of its own, so that a scan may lock it
   storage_moved = 64,    // was transferred: its number is not of the owner that it has now
+  storage_marked = 128,  // may have a name or finalizers, or count as an adopted straggler
 };
+
+inline constexpr std::uint8_t all_storage_flags = 255;
 
 // The part of a storage that handles read inline. Type-stable: counts may be read at any time.
 struct StorageHead : Cell {
@@ -177,6 +180,10 @@ class Storage {
   const OwnerRecord* owner_record() const noexcept;
 
  private:
+  // make() for whoever it is; and once the thread's own heap has refused.
+  static Storage make_slowly(const Owner& owner, Bytes bytes, Align align, const Birth& birth);
+  [[gnu::cold]] static Storage make_after_refusal(const Owner& owner, Bytes bytes, Align align,
+                                                  const Birth& birth);
   friend class WeakStorage;
   friend class RawMemory;
   friend class StorageHolder;
