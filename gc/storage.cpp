@@ -75,6 +75,7 @@ void follow_close(StorageCell& cell, OwnerRecord& record, std::uint64_t wanted,
 // What a storage is born with.
 struct Maker {
   OwnerRecord& record;
+  Heap& home;
   std::uint64_t thread;
   std::uint64_t sequence;  // its number in the record
   const char* phase;
@@ -108,9 +109,9 @@ class Charge {
 
   OwnerRecord& record() const noexcept { return *record_; }
   // Of the storage that is charged; once.
-  Maker maker() const noexcept {
+  Maker maker(Heap& home) const noexcept {
     const bool mine = record_->opener.load(std::memory_order_relaxed) == thread_;
-    return {*record_, thread_,
+    return {*record_, home, thread_,
             mine ? record_->next_sequence()
                  : record_->remote_sequence.fetch_add(1, std::memory_order_relaxed),
             slot().phase};
@@ -195,7 +196,7 @@ void note_unowned(const OwnerRecord& record) noexcept {
 
 // Fills a fresh cell, which has the bytes already, and publishes it. Writes are what making a
 // storage takes longest for.
-[[gnu::always_inline]] inline void publish(StorageCell& cell, Heap& home, void* data, Bytes bytes,
+[[gnu::always_inline]] inline void publish(StorageCell& cell, void* data, Bytes bytes,
                                            Device device, const Birth& birth,
                                            const Maker& maker) noexcept {
   if (cell.has(all_storage_flags)) [[unlikely]] {
@@ -210,7 +211,7 @@ void note_unowned(const OwnerRecord& record) noexcept {
   cell.data = data;
   cell.bytes = bytes;
   cell.device = device;
-  cell.home = &home;
+  cell.home = &maker.home;
   cell.thread = maker.thread;
   cell.sequence = maker.sequence;
   cell.iteration = maker.record.iteration;
@@ -389,8 +390,8 @@ Storage Storage::make(const Owner& owner, Bytes bytes, Align align, const Birth&
   record.charge_own(detail::signed_bytes(bytes));
   const std::uint64_t sequence = record.next_sequence();
   detail::StorageCell& cell = detail::cell_of(*taken);
-  detail::publish(cell, *s.heap, cell.block->data, bytes, cpu, birth,
-                  {record, s.thread, sequence, s.phase});
+  detail::publish(cell, cell.block->data, bytes, cpu, birth,
+                  {record, *s.heap, s.thread, sequence, s.phase});
   return Storage(&cell);
 }
 
@@ -418,7 +419,7 @@ Storage Storage::make_slowly(const Owner& owner, Bytes bytes, Align align, const
   detail::StorageCell& cell = detail::cell_of(*taken);
   const BlockRecord& block = *cell.block;
   detail::note_unowned(charge.record());
-  detail::publish(cell, heap, block.data, bytes, block.stream.device, birth, charge.maker());
+  detail::publish(cell, block.data, bytes, block.stream.device, birth, charge.maker(heap));
   charge.commit(cell);
   return Storage(&cell);
 }
@@ -438,8 +439,8 @@ Storage Storage::wrap(const Owner& owner, DataPtr data, Bytes bytes, const Birth
   }
   detail::note_unowned(charge.record());
   std::construct_at(&cell->ptr, std::move(data));  // over one that holds nothing
-  detail::publish(*cell, lease.heap(), cell->ptr.get(), bytes, cell->ptr.device(), birth,
-                  charge.maker());
+  detail::publish(*cell, cell->ptr.get(), bytes, cell->ptr.device(), birth,
+                  charge.maker(lease.heap()));
   charge.commit(*cell);
   return Storage(cell);
 }
