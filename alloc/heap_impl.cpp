@@ -325,7 +325,7 @@ void Heap::give_cell_with_block(Cell& cell) noexcept {
     return impl.give(Impl::returned(record));
   }
   impl.shadow.remove(record.begin());
-  impl.give_planned(record);  // its kind tells who frees it twice
+  impl.give_planned(record);  // freed twice, it would be a spare one
 }
 
 void Heap::give_block_of(Cell& cell) noexcept {

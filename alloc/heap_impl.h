@@ -104,7 +104,8 @@ class Heap::Impl {
   // beside it, should the range come loose.
   detail::HeapRecord* fill_slot(detail::PlanTable& table, std::uint32_t slot, std::byte* begin,
                                 std::size_t size) noexcept {
-    detail::HeapRecord* const record = space.records().take_and_hold();
+    space.records().hold();
+    detail::HeapRecord* const record = space.records().take();
     record->data = begin;
     record->size = size;
     record->table = &table;
@@ -115,7 +116,8 @@ class Heap::Impl {
   void empty_slot(detail::HeapRecord& record) noexcept {
     record.table->remove(record);
     record.set_kind(detail::RecordKind::spare);
-    space.records().give_and_unhold(&record);
+    space.records().give(&record);
+    space.records().unhold();
   }
   detail::HeapRecord* take_plan_range_at(std::byte* begin, std::size_t size) noexcept;
   // Sets size bytes aside for the outermost replay: where the last one followed its plans if that

@@ -137,19 +137,11 @@ std::shared_ptr<const IterationPlan> IterationPlan::with_offsets(
 
 IterationPlan::IterationPlan(AllocationSequence sequence, std::size_t granule,
                              std::span<const std::uint64_t> offsets, const PlanInfo& info)
-    : sequence_(std::move(sequence)), granule_(granule), info_(info) {
-  set_slots(offsets);
+    : sequence_(std::move(sequence)), info_(info) {
+  set_slots(offsets, granule);
 }
 
-std::size_t IterationPlan::room_of(std::size_t i) const noexcept {
-  return room_for(sequence_[i].bytes.count(), granule_);
-}
-
-std::uint64_t IterationPlan::end_of(std::uint32_t slot) const noexcept {
-  return slots_[slot].offset + room_of(slot);
-}
-
-void IterationPlan::set_slots(std::span<const std::uint64_t> offsets) {
+void IterationPlan::set_slots(std::span<const std::uint64_t> offsets, std::size_t granule) {
   slots_ = std::make_unique<PlannedSlot[]>(sequence_.size() + 1);
   prefixes_.push_back(0);
   const auto nobody = static_cast<std::uint32_t>(sequence_.size());
@@ -162,7 +154,7 @@ void IterationPlan::set_slots(std::span<const std::uint64_t> offsets) {
     slot.file.store(quick ? entry.place.file : nullptr, std::memory_order_relaxed);
     slot.line = entry.place.line;
     slot.number = static_cast<std::uint32_t>(i);
-    slot.size = room_of(i);
+    slot.size = room_for(entry.bytes.count(), granule);
     slot.predecessors = {nobody, nobody};
     prefixes_.push_back(hash_entry(prefixes_.back(), entry));
     if (slot.offset != PlannedSlot::nowhere) {
@@ -181,7 +173,7 @@ void IterationPlan::find_predecessors() {
   std::vector<std::uint32_t> found;
   for (const std::uint32_t i : by_offset_) {  // not sorted yet: in order of birth
     const std::uint64_t begin = slots_[i].offset;
-    const std::uint64_t end = end_of(i);
+    const std::uint64_t end = begin + slots_[i].size;
     found.clear();
     auto at = last.lower_bound(begin);
     if (at != last.begin() && std::prev(at)->second.first > begin) {

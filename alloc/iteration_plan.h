@@ -30,7 +30,7 @@ struct alignas(64) PlannedSlot {
   // Null where the quick way takes nothing: bytes alone would let a request of so many pass.
   mutable std::atomic<const char*> file{nullptr};
   std::uint32_t line = 0;
-  std::uint32_t number = 0;
+  std::uint32_t number = 0;  // its own
   // The slots that had the addresses last before this one does, each at least a part of them. In
   // place of none, the number of slots, where nobody ever lives.
   std::array<std::uint32_t, 2> predecessors{};
@@ -78,8 +78,6 @@ class IterationPlan {
   }
   // The slots that have an address, lowest first.
   const std::vector<std::uint32_t>& by_offset() const noexcept { return by_offset_; }
-  // Where a slot's block ends, from the begin of the plan.
-  std::uint64_t end_of(std::uint32_t slot) const noexcept;
 
   // Returns whether the first count allocations of both repeat each other.
   bool begins_as(const IterationPlan& other, std::size_t count) const noexcept {
@@ -93,14 +91,12 @@ class IterationPlan {
  private:
   IterationPlan(AllocationSequence sequence, std::size_t granule,
                 std::span<const std::uint64_t> offsets, const PlanInfo& info);
-  void set_slots(std::span<const std::uint64_t> offsets);
+  void set_slots(std::span<const std::uint64_t> offsets, std::size_t granule);
   void find_predecessors();
   // Throws std::invalid_argument where one lives when its slot is to have its addresses.
   void check_predecessors() const;
-  std::size_t room_of(std::size_t i) const noexcept;
 
   AllocationSequence sequence_;
-  std::size_t granule_ = 0;
   PlanInfo info_;
   std::unique_ptr<PlannedSlot[]> slots_;
   std::vector<std::uint32_t> more_;

@@ -236,7 +236,7 @@ std::vector<std::uint32_t> Replay::Impl::find_outliving() const noexcept {
 bool Replay::Impl::is_to_be_learned(std::vector<std::uint32_t>& outliving) noexcept {
   std::size_t bytes = 0;
   for (const std::uint32_t slot : outliving) {
-    bytes += plan_->end_of(slot) - plan_->slots()[slot].offset;
+    bytes += plan_->slots()[slot].size;
   }
   const bool again = outliving == outlived_before_;
   outlived_before_ = std::move(outliving);

@@ -96,8 +96,8 @@ std::optional<std::uint32_t> Replay::Impl::match_resized(const Request& request)
     return std::nullopt;
   }
   const auto slot = static_cast<std::uint32_t>(next_++);
-  const std::uint64_t offset = plan_->slots()[slot].offset;
-  const std::uint64_t room = offset == PlannedSlot::nowhere ? 0 : plan_->end_of(slot) - offset;
+  const PlannedSlot& planned = plan_->slots()[slot];
+  const std::uint64_t room = planned.offset == PlannedSlot::nowhere ? 0 : planned.size;
   if (request.size <= room && request.size >= room / 2) {
     return slot;
   }

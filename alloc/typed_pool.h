@@ -41,23 +41,6 @@ class TypedPool {
     ++available_;
   }
 
-  // take() and hold(), and give() and unhold(), in one step each.
-  T* take_and_hold() noexcept {
-    T* const object = spare_;
-    if (object == nullptr) [[unlikely]] {
-      hold();
-      return take();
-    }
-    available_ -= 2;
-    spare_ = object->next;
-    return object;
-  }
-  void give_and_unhold(T* object) noexcept {
-    object->next = spare_;
-    spare_ = object;
-    available_ += 2;
-  }
-
   // Sets one object aside for whoever must not fail later, after ensure; unhold makes it one that
   // take may have.
   void hold() noexcept { --available_; }

@@ -141,20 +141,16 @@ void leave_owner(const Slot& saved, bool keep_heap) noexcept {
   if (this_slot.replay != nullptr && !is_open(this_slot.owner)) [[unlikely]] {
     drop_stale_replay(*this_slot.owner.record());
   }
-  note_own();
-  if (mine == nullptr) {
-    return;
-  }
-  if (mine == this_slot.heap) [[unlikely]] {
+  if (mine != nullptr && mine == this_slot.heap) [[unlikely]] {
     this_slot.heap_inherited = false;  // guards have ended in no order: it is in use on
-  } else if (saved.heap == nullptr && keep_heap && !thread_ended) {
+  } else if (mine != nullptr && saved.heap == nullptr && keep_heap && !thread_ended) {
     this_slot.heap = mine;  // the next scope of the same pool finds it: no lock per iteration
     this_slot.heap_pool = pool;
     this_slot.heap_inherited = false;
-    note_own();
-  } else {
+  } else if (mine != nullptr) {
     Pool::park(*mine);
   }
+  note_own();
 }
 
 void drop_stale_owner() noexcept {

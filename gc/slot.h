@@ -65,6 +65,13 @@ void drop_stale_owner() noexcept;
 // enclosing scope's.
 void park_heap_of_pool(std::uint64_t pool) noexcept;
 
+// A cell with a block of heap: as the iteration's plan has it, where the thread is in one.
+inline Cell* take_cell_with_block(Replay* replay, Heap& heap, Bytes bytes, Align align,
+                                  const Stream& stream, const Place& place) noexcept {
+  return replay != nullptr ? replay->take_cell_with_block(heap, bytes, align, stream, place)
+                           : heap.take_cell_with_block(bytes, align, stream);
+}
+
 // The heap of one allocation: the slot's when it fits the record's pool; else one is taken from
 // the pool, which stays in the slot unless an enclosing scope's heap is there.
 class HeapLease {
@@ -90,12 +97,10 @@ class HeapLease {
   }
 
   Heap& heap() const noexcept { return *heap_; }
-  // A cell with a block of it: as the iteration's plan has it, where the thread is in one.
   Cell* take_cell_with_block(Bytes bytes, Align align, const Stream& stream,
                              const Place& place) noexcept {
     Replay* const replay = temporary_ ? nullptr : slot().replay;
-    return replay != nullptr ? replay->take_cell_with_block(*heap_, bytes, align, stream, place)
-                             : heap_->take_cell_with_block(bytes, align, stream);
+    return detail::take_cell_with_block(replay, *heap_, bytes, align, stream, place);
   }
 
  private:

@@ -1,16 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Making, charging, transferring and releasing storages. [gc.count] [gc.storage]
+// Making, charging and transferring storages. [gc.count] [gc.storage]
 #include "deferred.h"
 #include "domain_impl.h"
 #include "slot.h"
 #include "storage_cell.h"
 #include "stragglers.h"
 
-#include <ebb/alloc/fork.h>
 #include <ebb/gc/error.h>
 #include <ebb/gc/storage.h>
 
-#include <bit>
 #include <memory>
 #include <mutex>
 #include <stdexcept>
@@ -21,24 +19,8 @@ namespace ebb::inline v0 {
 namespace detail {
 namespace {
 
-// Whether the storage belongs to the process that this one was forked from: it stays as it is.
-inline bool is_parents(const StorageCell& cell) noexcept {
-  return is_forked_child() && cell.home->in_child();
-}
-
 Domain::Impl& owner_impl(const StorageCell& cell) noexcept {
   return cell.owner.record()->domain->impl();
-}
-
-void run_finalizers(StorageCell& cell) noexcept {
-  // The last strong reference is gone, so nobody registers any more.
-  Finalizer* next = std::exchange(cell.finalizers, nullptr);
-  while (next != nullptr) {
-    Finalizer* const done = next;
-    done->call(done->context);
-    next = done->next;
-    delete done;
-  }
 }
 
 void note_late(Domain& domain) noexcept {
@@ -165,19 +147,12 @@ bool make_room(const OwnerRecord& record) noexcept {
   return any;
 }
 
-// Asks again after deferred releases have made room, if there are any.
-template <class Ask>
-auto ask_twice(const OwnerRecord& record, Ask ask) noexcept {
-  auto* const got = ask();
-  return got != nullptr || !make_room(record) ? got : ask();
-}
-
 // Whether owner is the iteration that this thread has open, on the host: what most storages are
 // made for.
 [[gnu::always_inline]] inline bool is_own(const Owner& owner, const Slot& s) noexcept {
   return s.own != nullptr && owner.record() == s.own &&
          s.own->generation.load(std::memory_order_relaxed) == owner.generation() &&
-         std::bit_cast<std::uint64_t>(owner.stream().device) == std::bit_cast<std::uint64_t>(cpu);
+         owner.stream().device == cpu;
 }
 
 void note_unowned(const OwnerRecord& record) noexcept {
@@ -199,7 +174,7 @@ void note_unowned(const OwnerRecord& record) noexcept {
 [[gnu::always_inline]] inline void publish(StorageCell& cell, void* data, Bytes bytes,
                                            Device device, const Birth& birth,
                                            const Maker& maker) noexcept {
-  if (cell.has(all_storage_flags)) [[unlikely]] {
+  if (cell.flags.load(std::memory_order_relaxed) != 0) [[unlikely]] {
     clear_marks(cell);
   }
   std::uint64_t counts = StorageHead::only_one;
@@ -227,94 +202,12 @@ void note_unowned(const OwnerRecord& record) noexcept {
   cell.owner.set(maker.record);
 }
 
-// Most storages own one block of the heap that their cell is from: that way is the shortest.
-[[gnu::always_inline]] inline void release_bytes(StorageCell& cell) noexcept {
-  if (cell.block != nullptr) [[likely]] {
-    cell.home->give_block_of(cell);
-  } else {
-    cell.ptr.reset();
-  }
-}
-
 // Gives a storage that its caller holds the weak reference that scans ask for. The caller's strong
 // one keeps all others from assuming meanwhile that they are the last.
 void track(StorageCell& cell) noexcept {
   cell.counts.fetch_add(StorageHead::one_weak, std::memory_order_relaxed);
   if ((cell.flags.fetch_or(storage_tracked, std::memory_order_relaxed) & storage_tracked) != 0) {
     cell.counts.fetch_sub(StorageHead::one_weak, std::memory_order_relaxed);
-  }
-}
-
-// Of the last one, the cell is given back. Acquire and release: the end of all uses comes before.
-[[gnu::always_inline]] inline void drop_weak(StorageHead* head) noexcept {
-  constexpr std::uint64_t one = StorageHead::one_weak;
-  const auto is_last = [](std::uint64_t counts) { return counts / one == 1; };
-  if (is_last(head->counts.load(std::memory_order_acquire)) ||
-      is_last(head->counts.fetch_sub(one, std::memory_order_acq_rel))) {
-    StorageCell& cell = cell_of(head);
-    cell.home->give_cell(&cell);
-  }
-}
-
-// Takes a storage that has ended off whom it was charged to. Returns whether a scan has it pinned:
-// then the caller has a pin, too.
-[[gnu::always_inline]] inline bool uncharge(StorageCell& cell) noexcept {
-  bool pinned = false;
-  OwnerRecord& record = cell.owner.bury(pinned);
-  if (cell.adopted.load(std::memory_order_relaxed) != 0) [[unlikely]] {
-    cell.uncount_adopted(record.domain->impl());
-  }
-  record.subtract(signed_bytes(cell.bytes), this_thread_number());
-  return pinned;
-}
-
-// Whether the last reference only enqueues the cell.
-[[gnu::always_inline]] inline bool defers(const StorageCell& cell) noexcept {
-  return cell.has(storage_deferred) || slot().defer_releases;
-}
-
-// Takes a storage off whom it is charged to and gives it back, in one step: if it has a block of
-// this thread's heap, is charged to an iteration that this thread opened, so that nobody else waits
-// for its bytes, and nobody looks at it. Returns whether it did. A forked child has no heap of its
-// parent's.
-[[gnu::always_inline]] inline bool release_mine(StorageCell& cell) noexcept {
-  const Slot& s = kept_slot();
-  OwnerRecord* const record = cell.owner.record();
-  if (cell.block == nullptr || cell.home != s.heap || s.defer_releases ||
-      cell.has(storage_tracked | storage_deferred | storage_marked) ||
-      record->opener.load(std::memory_order_relaxed) != s.thread ||
-      cell.counts.load(std::memory_order_acquire) / StorageHead::one_weak != 1 ||
-      !cell.owner.bury_unpinned(*record)) [[unlikely]] {
-    return false;
-  }
-  record->subtract_own(signed_bytes(cell.bytes));
-  s.heap->give_cell_with_block(cell);
-  return true;
-}
-
-[[gnu::always_inline]] inline void release_now(StorageCell& cell) noexcept {
-  release_bytes(cell);
-  if (cell.finalizers != nullptr) [[unlikely]] {
-    run_finalizers(cell);
-  }
-  const bool pinned = uncharge(cell);
-  // The record's domain lives at least until the cell is given back, which is last.
-  if (cell.has(storage_tracked)) [[unlikely]] {
-    cell.counts.fetch_sub(StorageHead::one_weak, std::memory_order_acq_rel);
-  }
-  if (pinned) [[unlikely]] {
-    cell.unpin();
-  } else {
-    drop_weak(&cell);
-  }
-}
-
-[[gnu::noinline]] void release_slowly(StorageCell& cell) noexcept {
-  if (is_parents(cell)) [[unlikely]] {
-    return;
-  }
-  if (!defers(cell) || !cell.owner.record()->domain->impl().deferred.push(cell)) [[likely]] {
-    release_now(cell);
   }
 }
 
@@ -336,42 +229,6 @@ bool StorageHead::try_retain() noexcept {
   return false;
 }
 
-void release_storage(StorageCell& cell) noexcept {
-  release_now(cell);
-}
-
-void storage_last_strong(StorageHead* head) noexcept {
-  StorageCell& cell = cell_of(head);
-  if (!release_mine(cell)) [[unlikely]] {
-    release_slowly(cell);
-  }
-}
-
-void StorageCell::uncount_adopted(Domain::Impl& domain) noexcept {
-  if (const std::int64_t counted = adopted.exchange(0, std::memory_order_acq_rel); counted != 0) {
-    domain.adopted_live.fetch_sub(1, std::memory_order_relaxed);
-    domain.adopted_bytes.fetch_sub(counted - 1, std::memory_order_relaxed);
-  }
-}
-
-void StorageCell::change_adopted(Domain::Impl& domain, std::int64_t by) noexcept {
-  std::int64_t counted = adopted.load(std::memory_order_relaxed);
-  while (counted != 0) {
-    if (adopted.compare_exchange_weak(counted, counted + by, std::memory_order_acq_rel,
-                                      std::memory_order_relaxed)) {
-      domain.adopted_bytes.fetch_add(by, std::memory_order_relaxed);
-      return;
-    }
-  }
-}
-
-void storage_drop_weak(StorageHead* head) noexcept {
-  if (is_parents(cell_of(head))) [[unlikely]] {
-    return;
-  }
-  drop_weak(head);
-}
-
 }  // namespace detail
 
 Storage Storage::make(const Owner& owner, Bytes bytes, Align align, const Birth& birth) {
@@ -380,9 +237,7 @@ Storage Storage::make(const Owner& owner, Bytes bytes, Align align, const Birth&
     return make_slowly(owner, bytes, align, birth);
   }
   Cell* const taken =
-      s.replay != nullptr
-          ? s.replay->take_cell_with_block(*s.heap, bytes, align, owner.stream(), birth.place)
-          : s.heap->take_cell_with_block(bytes, align, owner.stream());
+      detail::take_cell_with_block(s.replay, *s.heap, bytes, align, owner.stream(), birth.place);
   if (taken == nullptr) [[unlikely]] {
     return make_after_refusal(owner, bytes, align, birth);
   }
@@ -410,9 +265,13 @@ Storage Storage::make_slowly(const Owner& owner, Bytes bytes, Align align, const
   detail::Charge charge(owner, bytes, "Storage::make");
   detail::HeapLease lease(charge.record());
   Heap& heap = lease.heap();
-  Cell* const taken = detail::ask_twice(charge.record(), [&] {
+  const auto take = [&] {
     return lease.take_cell_with_block(bytes, align, owner.stream(), birth.place);
-  });
+  };
+  Cell* taken = take();
+  if (taken == nullptr && detail::make_room(charge.record())) {
+    taken = take();
+  }
   if (taken == nullptr) {
     detail::fail_for_memory("Storage::make", charge.record(), heap, bytes);
   }

@@ -42,7 +42,9 @@ struct BlockRecord {
   Align align = default_align_cpu;
   Stream stream;
   std::uint32_t note = 0;
-  Resource* top = nullptr;  // the resource that the block is given back to; null once it is
+  // The resource that the block is given back to; null once it is, save for a cell's planned block,
+  // which its heap tells from a freed one by note.
+  Resource* top = nullptr;
 
   // The block as the outermost resource handed it out; at is where it did.
   Block block(void* at) { return {at, bytes, align, stream, this}; }

@@ -14,8 +14,8 @@ inline constexpr std::size_t birth_note_bytes = 48;
 
 struct BirthNote {
   // Not filled: each storage is made with a note, and most of what has none is made in a hurry.
-  BirthNote() noexcept {
-  }  // NOLINT(cppcoreguidelines-pro-type-member-init,modernize-use-equals-default)
+  // NOLINTNEXTLINE(cppcoreguidelines-pro-type-member-init,modernize-use-equals-default)
+  BirthNote() noexcept {}
 
   std::array<std::byte, birth_note_bytes> bytes;
   // Writes at most size characters (no terminator) that describe the note, and returns how many.

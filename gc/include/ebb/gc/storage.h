@@ -31,8 +31,6 @@ enum StorageFlag : std::uint8_t {
   storage_marked = 128,  // may have a name or finalizers, or count as an adopted straggler
 };
 
-inline constexpr std::uint8_t all_storage_flags = 255;
-
 // The part of a storage that handles read inline. Type-stable: counts may be read at any time.
 struct StorageHead : Cell {
   // Strong references below, weak ones above; all strong ones together hold one weak one. In one
