@@ -49,9 +49,9 @@ std::string no_cuda_reason() {
 
 // The two serial counters of the process: numbers must differ between runtimes too. [rt.global]
 // Relaxed: only distinctness matters.
-std::uint32_t next_stream_id() noexcept {
+std::uint32_t next_stream_id(std::uint32_t lane) noexcept {
   static std::atomic<std::uint32_t> last{0};
-  return last.fetch_add(1, std::memory_order_relaxed) + 1;
+  return (last.fetch_add(1, std::memory_order_relaxed) + 1) * Stream::lanes + lane;
 }
 
 std::uint64_t next_event_id() noexcept {

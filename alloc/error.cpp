@@ -48,9 +48,12 @@ OutOfMemory::OutOfMemory(const char* function, OutOfMemoryInfo info)
     : info_(std::move(info)), message_(memory_message(function, info_)) {}
 
 DeviceError::DeviceError(const std::string& call, int code, const std::string& device,
-                         const std::string& reason)
+                         const std::string& reason, bool is_lost)
     : std::runtime_error("[" + call + "] failed on " + device + " with code " +
                          std::to_string(code) + ": " + reason),
-      code_(code) {}
+      call_(call),
+      device_(device),
+      code_(code),
+      is_lost_(is_lost) {}
 
 }  // namespace ebb::inline v0

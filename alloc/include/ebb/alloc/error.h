@@ -37,16 +37,24 @@ class OutOfMemory : public std::bad_alloc {
   std::string message_;
 };
 
-// A call into a device's driver failed.
+// A call into a device's driver failed. is_lost: so did the device, for the rest of the process; a
+// runtime does nothing more on it.
 class DeviceError : public std::runtime_error {
  public:
   DeviceError(const std::string& call, int code, const std::string& device,
-              const std::string& reason);
+              const std::string& reason, bool is_lost = false);
 
+  const std::string& call() const noexcept { return call_; }
+  // The driver's code, 0 where no driver said so.
   int code() const noexcept { return code_; }
+  const std::string& device() const noexcept { return device_; }
+  bool is_lost() const noexcept { return is_lost_; }
 
  private:
+  std::string call_;
+  std::string device_;
   int code_;
+  bool is_lost_;
 };
 
 // A runtime was used in a forked child. [rt.fork]

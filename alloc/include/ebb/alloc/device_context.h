@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+// One device of a runtime besides the CPU: its streams and the order between them, its pages, and
+// what is queued on it. For ebb's modules only: not installed. Any thread. [alloc.cuda] [rt.stream]
+#pragma once
+
+#include <ebb/alloc/bytes.h>
+#include <ebb/alloc/source.h>
+#include <ebb/alloc/stream.h>
+
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace ebb::inline v0 {
+
+class Backend;
+class DeviceError;
+struct CopyRows;
+struct FillPattern;
+struct GraphExec;
+
+// Points are numbered per lane. Memory that a stream has done with is known by the point that the
+// next event on it will have: who comes after that may have it. "After" is known without asking the
+// driver: on the same lane; where one waited for the other, by way of others too; and once an event
+// was seen to be done.
+//
+// What fails throws DeviceError. Once that says that the device is lost, every call does, and what
+// is noexcept does nothing.
+class DeviceContext {
+ public:
+  // Makes no context of the driver's yet. lost is called once, when the device is lost.
+  DeviceContext(Device device, std::shared_ptr<Backend> backend);
+  DeviceContext(const DeviceContext&) = delete;
+  DeviceContext& operator=(const DeviceContext&) = delete;
+  DeviceContext(DeviceContext&&) = delete;
+  DeviceContext& operator=(DeviceContext&&) = delete;
+  ~DeviceContext();
+
+  Device device() const noexcept { return device_; }
+  Stream default_stream() const noexcept { return {device_, 0}; }
+  // Pages of the device, and host pages that copies do not block for.
+  Source& pages();
+  Source& pinned();
+
+  // Throws std::invalid_argument where 63 are alive.
+  Stream make_stream();
+  // For a stream of the host's, which outlives its being known here.
+  Stream borrow_stream(void* handle);
+  // Forgets a stream: what was queued goes on, and its memory is free once that is done.
+  void destroy_stream(Stream stream) noexcept;
+  bool knows(Stream stream) const noexcept;
+  // Throws std::invalid_argument for a stream that is not this device's, or was destroyed.
+  void require(Stream stream, const char* function) const;
+  void* handle_of(Stream stream);
+
+  // ---- order ----
+  // Returns the point that the next event of a lane will have. It covers all that has been queued,
+  // by this thread or by one that this thread has heard from since.
+  std::uint64_t next_point(std::uint32_t lane) const noexcept {
+    // Sequentially consistent with record(), which counts on before it asks the driver.
+    return lanes_[lane].next.load(std::memory_order_seq_cst);
+  }
+  // Records an event, and returns its point.
+  StreamPoint record(Stream stream);
+  // Has what is queued on later from now on wait for the point, or for all that is queued on
+  // earlier by now, without blocking. Nothing where it comes after that anyway.
+  void wait(Stream later, StreamPoint point);
+  void wait(Stream later, Stream earlier) { wait(later, newest(earlier)); }
+  // Returns the point that covers all that is queued on stream by now; it may have no event yet.
+  StreamPoint newest(Stream stream) const noexcept { return {stream, next_point(stream.lane())}; }
+  // Whether what is queued on later from now on comes after the point, as far as is known.
+  bool is_after(std::uint32_t later, std::uint32_t earlier, std::uint64_t number) noexcept;
+  // Asks the driver which events are done. Returns whether any is that was not before. Nothing on a
+  // thread that captures.
+  bool poll() noexcept;
+  // Whether the device has come past the point: asks the driver, and records the event where there
+  // is none yet.
+  bool is_done(StreamPoint point);
+  // Waits for that, by polling; false: not before the deadline.
+  bool wait_until(StreamPoint point, std::chrono::steady_clock::time_point deadline);
+  // The same for all that is queued on all streams.
+  bool wait_for_all(std::chrono::steady_clock::time_point deadline);
+  // Counts on whenever is_after may have become true for something.
+  std::uint64_t progress() const noexcept { return progress_.load(std::memory_order_acquire); }
+
+  // ---- queued on a stream ----
+  void copy(void* to, const void* from, Bytes bytes, Stream stream);
+  void copy_rows(void* to, const void* from, const CopyRows& rows, Stream stream);
+  void fill(void* to, FillPattern pattern, std::size_t count, Stream stream);
+  void call(void (*function)(void* context), void* context, Stream stream);
+
+  // ---- graphs ----
+  void begin_capture(Stream stream);
+  GraphExec end_capture(Stream stream, GraphExec into);
+  void abandon_capture(Stream stream) noexcept;
+  void launch(GraphExec graph, Stream stream);
+  void destroy_graph(GraphExec graph) noexcept;
+  // Whether this thread captures on this device: nothing may be mapped, waited for or asked.
+  bool is_capturing() const noexcept {
+    return capturer_.load(std::memory_order_relaxed) == std::this_thread::get_id();
+  }
+
+  // Throws DeviceError once the device is lost.
+  void require_alive(const char* function) const;
+  bool is_lost() const noexcept { return is_lost_.load(std::memory_order_acquire); }
+  // Returns why, once: for whoever logs it.
+  std::string take_loss() noexcept;
+
+ private:
+  // What came before an event, by lane.
+  using Clock = std::array<std::uint64_t, Stream::lanes>;
+  struct Lane {
+    std::atomic<std::uint64_t> next{1};
+    std::atomic<std::uint32_t> stream{0};  // its id; written under the lock
+    bool is_known = false;
+    bool is_leaving = false;  // destroyed; the lane is free once its last event is done
+    std::uint64_t done = 0;
+    Clock after{};
+  };
+  struct Recorded {
+    std::uint32_t lane;
+    std::uint64_t number;
+    std::uint64_t event;  // the backend's
+    Clock before;
+  };
+
+  template <class F>
+  auto watched(const char* function, F f);
+  void note_loss(const DeviceError& error) noexcept;
+  std::uint32_t free_lane(const char* function);
+  Stream open_lane(void* handle, bool borrowed);
+  bool poll_locked();
+  std::uint64_t record_locked(Stream stream);
+  const Recorded* event_after(std::uint32_t lane, std::uint64_t number) const noexcept;
+  bool is_after_locked(std::uint32_t later, std::uint32_t earlier,
+                       std::uint64_t number) const noexcept;
+
+  const Device device_;
+  const std::shared_ptr<Backend> backend_;
+  // Relaxed: a thread compares it with itself only.
+  std::atomic<std::thread::id> capturer_{};
+  // Release and acquire: who sees it set may read loss_.
+  std::atomic<bool> is_lost_{false};
+  std::atomic<std::uint64_t> progress_{0};
+  mutable std::mutex mutex_;  // guards what follows but the atomics
+  std::array<Lane, Stream::lanes> lanes_;
+  std::deque<Recorded> recorded_;            // not seen to be done, by lane in the order of numbers
+  std::vector<std::uint64_t> spare_events_;  // the backend's
+  std::string loss_;
+  bool loss_told_ = false;
+};
+
+}  // namespace ebb::inline v0
