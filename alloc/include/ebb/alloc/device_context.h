@@ -12,9 +12,9 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -36,7 +36,7 @@ struct GraphExec;
 // is noexcept does nothing.
 class DeviceContext {
  public:
-  // Makes no context of the driver's yet. lost is called once, when the device is lost.
+  // Makes no context of the driver's yet.
   DeviceContext(Device device, std::shared_ptr<Backend> backend);
   DeviceContext(const DeviceContext&) = delete;
   DeviceContext& operator=(const DeviceContext&) = delete;
@@ -115,47 +115,61 @@ class DeviceContext {
   std::string take_loss() noexcept;
 
  private:
-  // What came before an event, by lane.
-  using Clock = std::array<std::uint64_t, Stream::lanes>;
+  // The last point of each lane that something comes after.
+  using VectorClock = std::array<std::uint64_t, Stream::lanes>;
   struct Lane {
-    std::atomic<std::uint64_t> next{1};
-    std::atomic<std::uint32_t> stream{0};  // its id; written under the lock
+    std::atomic<std::uint64_t> next{1};    // number of an event; counted on under the lock
+    std::atomic<std::uint32_t> stream{0};  // its id; relaxed, written under the lock
     bool is_known = false;
     bool is_leaving = false;  // destroyed; the lane is free once its last event is done
-    std::uint64_t done = 0;
-    Clock after{};
+    std::uint64_t done = 0;   // all up to this one were seen to be done
+    VectorClock after{};
   };
   struct Recorded {
     std::uint32_t lane;
+    bool is_captured;  // in a graph: the driver is never asked for it
     std::uint64_t number;
     std::uint64_t event;  // the backend's
-    Clock before;
+    VectorClock before;
   };
+  // Ends what begin_capture began.
+  class CaptureEnd;
 
+  // What throws DeviceError otherwise than f does when the device is lost, and notes that it is.
   template <class F>
-  auto watched(const char* function, F f);
+  auto watched(const char* function, F f) -> decltype(f());
   void note_loss(const DeviceError& error) noexcept;
+  template <class Make>
+  Stream open_lane(const char* function, Make make);
   std::uint32_t free_lane(const char* function);
-  Stream open_lane(void* handle, bool borrowed);
+
+  // With the lock held.
   bool poll_locked();
-  std::uint64_t record_locked(Stream stream);
+  void free_left_lanes() noexcept;
+  std::uint64_t record_locked(std::uint32_t lane);
   const Recorded* event_after(std::uint32_t lane, std::uint64_t number) const noexcept;
+  // The number that stands for a point of a lane, whose stream may be gone.
+  std::uint64_t covered(std::uint32_t lane, std::uint64_t number) const noexcept;
   bool is_after_locked(std::uint32_t later, std::uint32_t earlier,
                        std::uint64_t number) const noexcept;
+  std::optional<StreamPoint> last_of(std::uint32_t lane) const noexcept;
 
   const Device device_;
   const std::shared_ptr<Backend> backend_;
   // Relaxed: a thread compares it with itself only.
   std::atomic<std::thread::id> capturer_{};
-  // Release and acquire: who sees it set may read loss_.
-  std::atomic<bool> is_lost_{false};
-  std::atomic<std::uint64_t> progress_{0};
-  mutable std::mutex mutex_;  // guards what follows but the atomics
+  std::atomic<std::uint64_t> progress_{0};  // release and acquire
+  mutable std::mutex mutex_;                // guards the next four but for their atomics
   std::array<Lane, Stream::lanes> lanes_;
-  std::deque<Recorded> recorded_;            // not seen to be done, by lane in the order of numbers
-  std::vector<std::uint64_t> spare_events_;  // the backend's
+  std::vector<Recorded> recorded_;           // by lane in the order of their numbers
+  std::vector<std::uint64_t> spare_events_;  // the backend's; has room for those in recorded_
+  std::vector<VectorClock> before_capture_;  // what each lane came after then
+
+  // Release and acquire: who sees it set may read loss_, which does not change any more.
+  std::atomic<bool> is_lost_{false};
+  std::mutex loss_mutex_;  // guards the writing of the next two
   std::string loss_;
-  bool loss_told_ = false;
+  bool is_loss_told_ = false;
 };
 
 }  // namespace ebb::inline v0

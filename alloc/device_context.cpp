@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: Apache-2.0
+// The streams of a device, what is queued on them, and the end of a device that is lost. Their
+// order is in stream_order.cpp. Any thread.
+#include "backend.h"
+#include "watched.h"
+
+#include <ebb/alloc/check.h>
+#include <ebb/alloc/device_context.h>
+
+#include <utility>
+
+namespace ebb::inline v0 {
+
+DeviceContext::DeviceContext(Device device, std::shared_ptr<Backend> backend)
+    : device_(device), backend_(std::move(backend)) {
+  lanes_[0].is_known = true;
+}
+
+DeviceContext::~DeviceContext() {
+  for (const Recorded& recorded : recorded_) {
+    backend_->destroy_event({recorded.event});
+  }
+  for (const std::uint64_t event : spare_events_) {
+    backend_->destroy_event({event});
+  }
+  for (std::size_t lane = 1; lane < lanes_.size(); ++lane) {
+    if (lanes_[lane].is_known && !lanes_[lane].is_leaving) {
+      backend_->destroy_stream({device_, lanes_[lane].stream.load(std::memory_order_relaxed)});
+    }
+  }
+}
+
+Source& DeviceContext::pages() {
+  return watched("DeviceContext::pages", [&]() -> Source& { return backend_->source(device_); });
+}
+
+Source& DeviceContext::pinned() {
+  return watched("DeviceContext::pinned", [&]() -> Source& { return backend_->pinned(device_); });
+}
+
+Stream DeviceContext::make_stream() {
+  return watched("DeviceContext::make_stream", [&] {
+    return open_lane("DeviceContext::make_stream",
+                     [&](Stream stream) { backend_->make_stream(stream); });
+  });
+}
+
+Stream DeviceContext::borrow_stream(void* handle) {
+  return watched("DeviceContext::borrow_stream", [&] {
+    return open_lane("DeviceContext::borrow_stream",
+                     [&](Stream stream) { backend_->borrow_stream(stream, handle); });
+  });
+}
+
+template <class Make>
+Stream DeviceContext::open_lane(const char* function, Make make) {
+  const std::lock_guard lock(mutex_);
+  const std::uint32_t lane = free_lane(function);
+  const Stream stream{device_, next_stream_id(lane)};
+  make(stream);
+  lanes_[lane].stream.store(stream.id, std::memory_order_relaxed);
+  lanes_[lane].is_known = true;
+  lanes_[lane].after = {};
+  return stream;
+}
+
+// One that was never used, or whose last stream has done all its work: who had memory of that one
+// need not wait for the next one of the lane.
+std::uint32_t DeviceContext::free_lane(const char* function) {
+  const auto find = [this] {
+    std::uint32_t lane = 1;
+    while (lane < Stream::lanes && lanes_[lane].is_known) {
+      ++lane;
+    }
+    return lane;
+  };
+  std::uint32_t lane = find();
+  if (lane == Stream::lanes && poll_locked()) {
+    lane = find();
+  }
+  EBB_REQUIRE(lane < Stream::lanes, function, to_string(device_), " has ",
+              std::to_string(Stream::lanes - 1),
+              " streams already, the most that there may be at a time: destroy those that are not "
+              "used, or use fewer");
+  return lane;
+}
+
+void DeviceContext::destroy_stream(Stream stream) noexcept {
+  if (stream.id == 0 || !knows(stream)) {
+    return;
+  }
+  const std::lock_guard lock(mutex_);
+  Lane& lane = lanes_[stream.lane()];
+  if (lane.is_leaving) {
+    return;
+  }
+  try {
+    if (!is_lost()) {
+      record_locked(stream.lane());  // that covers all of its work
+    }
+    lane.is_leaving = true;
+  } catch (...) {
+    // Without an event nobody knows when its work is done: the lane stays taken.
+  }
+  lane.stream.store(0, std::memory_order_relaxed);
+  backend_->destroy_stream(stream);
+}
+
+bool DeviceContext::knows(Stream stream) const noexcept {
+  return stream.device == device_ &&
+         lanes_[stream.lane()].stream.load(std::memory_order_relaxed) == stream.id;
+}
+
+void DeviceContext::require(Stream stream, const char* function) const {
+  EBB_REQUIRE(knows(stream), function, "there is no stream ", std::to_string(stream.id), " on ",
+              to_string(device_), ": it was destroyed, or is another runtime's");
+}
+
+void* DeviceContext::handle_of(Stream stream) {
+  require(stream, "DeviceContext::handle_of");
+  return watched("DeviceContext::handle_of", [&] { return backend_->handle_of(stream); });
+}
+
+void DeviceContext::copy(void* to, const void* from, Bytes bytes, Stream stream) {
+  require(stream, "DeviceContext::copy");
+  watched("DeviceContext::copy", [&] { backend_->copy(to, from, bytes, stream); });
+}
+
+void DeviceContext::copy_rows(void* to, const void* from, const CopyRows& rows, Stream stream) {
+  require(stream, "DeviceContext::copy_rows");
+  watched("DeviceContext::copy_rows", [&] { backend_->copy_rows(to, from, rows, stream); });
+}
+
+void DeviceContext::fill(void* to, FillPattern pattern, std::size_t count, Stream stream) {
+  require(stream, "DeviceContext::fill");
+  watched("DeviceContext::fill", [&] { backend_->fill(to, pattern, count, stream); });
+}
+
+void DeviceContext::call(void (*function)(void* context), void* context, Stream stream) {
+  require(stream, "DeviceContext::call");
+  watched("DeviceContext::call", [&] { backend_->call(function, context, stream); });
+}
+
+// The thread may ask the driver again. What was said of the order held in the graph only.
+class DeviceContext::CaptureEnd {
+ public:
+  explicit CaptureEnd(DeviceContext& context) noexcept : context_(context) {}
+  CaptureEnd(const CaptureEnd&) = delete;
+  CaptureEnd& operator=(const CaptureEnd&) = delete;
+  CaptureEnd(CaptureEnd&&) = delete;
+  CaptureEnd& operator=(CaptureEnd&&) = delete;
+  ~CaptureEnd() {
+    const std::lock_guard lock(context_.mutex_);
+    std::erase_if(context_.recorded_, [this](const Recorded& it) {
+      if (it.is_captured) {
+        context_.spare_events_.push_back(it.event);
+      }
+      return it.is_captured;
+    });
+    for (std::size_t lane = 0; lane < context_.before_capture_.size(); ++lane) {
+      context_.lanes_[lane].after = context_.before_capture_[lane];
+    }
+    context_.before_capture_.clear();
+    context_.capturer_.store({}, std::memory_order_relaxed);
+  }
+
+ private:
+  DeviceContext& context_;
+};
+
+void DeviceContext::begin_capture(Stream stream) {
+  constexpr auto function = "DeviceContext::begin_capture";
+  require(stream, function);
+  watched(function, [&] {
+    const std::lock_guard lock(mutex_);
+    EBB_REQUIRE(capturer_.load(std::memory_order_relaxed) == std::thread::id{}, function,
+                "something is captured on ", to_string(device_), " already");
+    before_capture_.reserve(lanes_.size());
+    backend_->begin_capture(stream);
+    for (const Lane& lane : lanes_) {
+      before_capture_.push_back(lane.after);
+    }
+    capturer_.store(std::this_thread::get_id(), std::memory_order_relaxed);
+  });
+}
+
+GraphExec DeviceContext::end_capture(Stream stream, GraphExec into) {
+  return watched("DeviceContext::end_capture", [&] {
+    const CaptureEnd end(*this);
+    return backend_->end_capture(stream, into);
+  });
+}
+
+void DeviceContext::abandon_capture(Stream stream) noexcept {
+  const CaptureEnd end(*this);
+  backend_->abandon_capture(stream);
+}
+
+void DeviceContext::launch(GraphExec graph, Stream stream) {
+  require(stream, "DeviceContext::launch");
+  watched("DeviceContext::launch", [&] { backend_->launch(graph, stream); });
+}
+
+void DeviceContext::destroy_graph(GraphExec graph) noexcept {
+  backend_->destroy_graph(graph);
+}
+
+void DeviceContext::require_alive(const char* function) const {
+  if (is_lost()) [[unlikely]] {
+    throw DeviceError(function, 0, to_string(device_), "the device was lost before: " + loss_,
+                      true);
+  }
+}
+
+void DeviceContext::note_loss(const DeviceError& error) noexcept {
+  const std::lock_guard lock(loss_mutex_);
+  if (!is_lost()) {
+    try {
+      loss_ = error.what();
+    } catch (const std::bad_alloc&) {  // said without the reason, then
+    }
+    is_lost_.store(true, std::memory_order_release);
+  }
+}
+
+std::string DeviceContext::take_loss() noexcept {
+  const std::lock_guard lock(loss_mutex_);
+  return is_lost() && !std::exchange(is_loss_told_, true) ? loss_ : std::string();
+}
+
+}  // namespace ebb::inline v0
