@@ -4,12 +4,12 @@
 // [alloc.sim]
 #pragma once
 
+#include <ebb/alloc/device_work.h>
 #include <ebb/alloc/devices.h>
 #include <ebb/alloc/error.h>
 #include <ebb/alloc/source.h>
 #include <ebb/alloc/stream.h>
 
-#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -23,27 +23,6 @@ struct Event {
   std::uint64_t id = 0;
 
   constexpr bool operator==(const Event&) const = default;
-};
-
-// Captured work that can be launched as a whole. Numbered as events are.
-struct GraphExec {
-  std::uint64_t id = 0;
-
-  constexpr bool operator==(const GraphExec&) const = default;
-};
-
-// What a fill repeats: the low width bytes of bits.
-struct FillPattern {
-  std::uint64_t bits = 0;
-  std::size_t width = 1;  // 1, 2, 4 or 8
-};
-
-// Rows of a copy between memory in which rows lie further apart than they are long. In bytes.
-struct CopyRows {
-  Bytes width;  // of a row
-  std::size_t rows = 0;
-  std::size_t to_pitch = 0;  // from one row to the next; at least width
-  std::size_t from_pitch = 0;
 };
 
 // Streams, events and graphs are known by number, so that a driver's handle that comes back for
