@@ -42,8 +42,8 @@ class Program {
     for (std::uint64_t i = 0; i < steps; ++i) {
       step();
     }
+    sim_.machine.resume_all();
     for (std::size_t i = 0; i < streams; ++i) {
-      sim_.machine.resume(streams_[i]);
       sim_.backend->record(events_[i], streams_[i]);
       REQUIRE(sim_.comes(events_[i]));
     }
@@ -90,8 +90,7 @@ class Program {
     } else if (what < 97) {
       sim_.machine.hold(streams_[stream]);
     } else {
-      std::for_each(streams_.begin(), streams_.end(),
-                    [&](Stream held) { sim_.machine.resume(held); });
+      sim_.machine.resume_all();
     }
   }
 
@@ -146,8 +145,7 @@ class Program {
 
   // Waits for who used a cell last, as a host does.
   void look(const Cell& cell) {
-    std::for_each(streams_.begin(), streams_.end(),
-                  [&](Stream held) { sim_.machine.resume(held); });
+    sim_.machine.resume_all();
     sim_.backend->record(events_[cell.stream], streams_[cell.stream]);
     REQUIRE(sim_.comes(events_[cell.stream]));
     check(cell);
