@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Owner handles and the scopes that set them. [gc.owner]
+#include "device_heaps.h"
 #include "domain_impl.h"
 #include "owner_record.h"
 #include "slot.h"
@@ -53,6 +54,9 @@ OwnerScope::~OwnerScope() {
   const Owner owner = detail::slot().owner;
   if (owner && owner.domain()->impl().skip_restore.load(std::memory_order_relaxed)) [[unlikely]] {
     return;  // only the tests that prove the tagging tests can fail set this
+  }
+  if (stay_ == HeapStay::with_scope && detail::slot().device_heaps != 0) [[unlikely]] {
+    detail::park_device_heaps_within(saved_.scopes);
   }
   // A loader's heap always goes back to its pool: the loader may end before the thread does.
   detail::leave_owner(saved_,

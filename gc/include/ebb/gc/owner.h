@@ -65,13 +65,14 @@ struct Slot {
   std::uint64_t heap_pool = 0;  // numbers of pools are never reused
   // The owner's record, if it is of an iteration that this thread has open and heap is of its pool.
   OwnerRecord* own = nullptr;
-  bool heap_inherited = false;  // the heap is an enclosing scope's: not ours to park
-  bool defer_releases = false;  // last references only enqueue, see DeferReleases
-  bool forked = false;          // an owner was here when this process was forked
-  std::uint8_t forks = 0;       // modulo 256: what was saved before a fork is not restored after
-  bool watched = false;         // the end of the thread cleans up
-  bool has_fallbacks = false;   // it has entered a FallbackOwner once
-  std::uint32_t scopes = 0;     // OwnerScopes around what runs now
+  bool heap_inherited = false;    // the heap is an enclosing scope's: not ours to park
+  bool defer_releases = false;    // last references only enqueue, see DeferReleases
+  bool forked = false;            // an owner was here when this process was forked
+  std::uint8_t forks = 0;         // modulo 256: what was saved before a fork is not restored after
+  bool watched = false;           // the end of the thread cleans up
+  bool has_fallbacks = false;     // it has entered a FallbackOwner once
+  std::uint8_t device_heaps = 0;  // how many heaps of devices this thread has, see device_heaps.h
+  std::uint32_t scopes = 0;       // OwnerScopes around what runs now
   const char* phase = nullptr;
   Replay* replay = nullptr;  // of the innermost iteration, where what is made belongs to its plan
   std::uint64_t thread = 0;  // the system's number of this thread; 0: not asked yet
