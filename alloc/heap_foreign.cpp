@@ -136,10 +136,11 @@ bool Heap::Impl::drain() noexcept {
   const std::uint64_t blocks =
       give_all(take_all(freed_)) + give_all_blocks(take_all(freed_blocks_));
   give_all(cells_free);
+  const bool given = awaiting != nullptr && give_awaiting();
   if (trim_wanted.load(std::memory_order_relaxed)) {
     make_room_for_others();
   }
-  return blocks != 0;
+  return blocks != 0 || given;
 }
 
 void Heap::Impl::retire() noexcept {

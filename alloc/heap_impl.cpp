@@ -32,7 +32,7 @@ Heap::Impl::Impl(Heap& self, PoolCore& core) noexcept
       bypass(core.options.bypass && core.source.device().kind == DeviceKind::cpu),
       meta(*core.options.records, counters),
       space(core.source, meta, core.budget, counters,
-            std::min(core.options.reservation.count(), reservation_max)),
+            std::min(core.options.reservation.count(), reservation_max), core.options.order),
       slabs(meta),
       cells(meta, core.options.construct_cell, core.cell_epoch),
       mark_(core.mark) {}
@@ -47,18 +47,22 @@ Heap::Impl::~Impl() {
   if (bytes.count() > HeapRecord::bytes_max || align.value() > align_max) [[unlikely]] {
     return nullptr;
   }
+  const std::uint32_t lane = space.order() == nullptr ? 0 : stream.lane();
+  if (lane != 0 && open_lane(lane) == nullptr) [[unlikely]] {
+    return nullptr;
+  }
   const std::size_t size = space.size_for(bytes.count());
   const std::size_t aligned = std::max(align.value(), granule);
   HeapRecord* record;
   if (size <= slot_bytes_max && aligned == granule && !bypass) {
-    record = take_slot(size);
+    record = take_slot(size, lane);
   } else {
     // Ranges are searched among all that is free, slots among what is at hand: the lists of
     // foreign frees are on a line that others write.
-    if (has_foreign_blocks() || trim_wanted.load(std::memory_order_relaxed)) [[unlikely]] {
+    if (has_news()) [[unlikely]] {
       drain();
     }
-    record = bypass ? take_bypassing(bytes.count(), aligned) : take_range(size, aligned);
+    record = bypass ? take_bypassing(bytes.count(), aligned) : take_range(size, aligned, lane);
   }
   if (record != nullptr) [[likely]] {
     hand_out(*record, record->begin(), size, bytes, align, stream);
@@ -66,14 +70,16 @@ Heap::Impl::~Impl() {
   return record;
 }
 
-[[gnu::always_inline]] inline HeapRecord* Heap::Impl::take_slot(std::size_t size) noexcept {
+[[gnu::always_inline]] inline HeapRecord* Heap::Impl::take_slot(std::size_t size,
+                                                                std::uint32_t lane) noexcept {
+  detail::SlabSet& set = slabs_of(lane);
   const std::uint32_t size_class = detail::SlabSet::class_of(size);
-  if ((!slabs.has_room(size_class) && !make_room(size_class)) || !space.records().ensure(1))
+  if ((!set.has_room(size_class) && !make_room(size_class, lane)) || !space.records().ensure(1))
       [[unlikely]] {
     return nullptr;
   }
   HeapRecord* record = space.records().take();
-  record->data = slabs.take(size_class, *record);
+  record->data = set.take(size_class, *record);
   return record;
 }
 
@@ -88,6 +94,9 @@ Heap::Impl::~Impl() {
 }
 
 [[gnu::always_inline]] inline void Heap::Impl::give_now(HeapRecord& record) noexcept {
+  if (space.order() != nullptr && record.uses() != 0) [[unlikely]] {
+    return await(record);
+  }
   if (record.is_marked()) [[unlikely]] {
     note_death(record);
   }
@@ -103,11 +112,11 @@ Heap::Impl::~Impl() {
       if (space.on_host()) {
         detail::poison(record.data, size);
       }
-      HeapRecord* range = slabs.give(record);
+      HeapRecord* range = slabs_of(record.stream.lane()).give(record);
       record.set_kind(RecordKind::spare);
       space.records().give(&record);
       if (range != nullptr) [[unlikely]] {
-        space.give(*range);
+        space.give_now(*range, record.stream.lane());
       }
       break;
     }
@@ -119,7 +128,7 @@ Heap::Impl::~Impl() {
       if (record.is_given_up()) [[unlikely]] {
         space.note_given_up(record);
       }
-      space.give(record);
+      space.give_now(record, record.stream.lane());
       break;
     case RecordKind::direct:
       counters.uncount_block(record.size);
@@ -135,32 +144,34 @@ void Heap::Impl::give(HeapRecord& record) noexcept {
   give_now(record);
 }
 
-bool Heap::Impl::make_room(std::uint32_t size_class) noexcept {
+bool Heap::Impl::make_room(std::uint32_t size_class, std::uint32_t lane) noexcept {
+  detail::SlabSet& set = slabs_of(lane);
   drain();
-  if (slabs.has_room(size_class)) {
+  if (set.has_room(size_class)) {
     return true;
   }
-  HeapRecord* range = slabs.ensure() ? take_range(slab_bytes, space.granule()) : nullptr;
+  HeapRecord* range = set.ensure() ? take_range(slab_bytes, space.granule(), lane) : nullptr;
   if (range == nullptr) {
     return false;
   }
   // The search may have made room by draining; then the range is not needed.
-  if (slabs.has_room(size_class)) {
-    space.give(*range);
+  if (set.has_room(size_class)) {
+    space.give_now(*range, lane);
   } else {
-    slabs.add(*range, size_class);
+    set.add(*range, size_class);
   }
   return true;
 }
 
-HeapRecord* Heap::Impl::take_range(std::size_t size, std::size_t align) noexcept {
-  HeapRecord* record = space.take(size, align);
-  return record != nullptr ? record : take_range_slowly(size, align);
+HeapRecord* Heap::Impl::take_range(std::size_t size, std::size_t align,
+                                   std::uint32_t lane) noexcept {
+  HeapRecord* record = space.take(size, align, lane);
+  return record != nullptr ? record : take_range_slowly(size, align, lane);
 }
 
 HeapRecord* Heap::Impl::take_bypassing(std::size_t bytes, std::size_t align) noexcept {
   HeapRecord* record = take_direct(bytes, align);
-  return record != nullptr ? record : take_range_slowly(bytes, align);
+  return record != nullptr ? record : take_range_slowly(bytes, align, 0);
 }
 
 // Room in the budget comes back when the frees of others are taken back, here and in parked heaps.
@@ -174,47 +185,65 @@ HeapRecord* Heap::Impl::search_bypassing(std::size_t bytes, std::size_t align) n
   return record;
 }
 
-// Growing comes last: first what other threads have freed, then empty slabs, then growth;
-// before a refusal idle pages here and in parked heaps are given back, which may make room in the
-// budget, and then what open iterations have set aside for their plans is used.
-HeapRecord* Heap::Impl::search_everywhere(std::size_t size, std::size_t align) noexcept {
+// Growing comes last: first what other threads have freed, what streams are done with, then empty
+// slabs, then growth.
+HeapRecord* Heap::Impl::search_everywhere(std::size_t size, std::size_t align,
+                                          std::uint32_t lane) noexcept {
   if (bypass) [[unlikely]] {
     return search_bypassing(size, align);
   }
   HeapRecord* record = nullptr;
-  if (drain() && (record = space.take(size, align)) != nullptr) {
+  if (drain() && (record = space.take(size, align, lane)) != nullptr) {
     return record;
   }
-  if (release_empty_slabs() && (record = space.take(size, align)) != nullptr) {
+  if (release_empty_slabs() && (record = space.take(size, align, lane)) != nullptr) {
     return record;
   }
-  if (release_plan_range() && (record = space.take(size, align)) != nullptr) {
+  if (space.order() != nullptr && (record = take_united(size, align, lane)) != nullptr) {
     return record;
   }
-  if ((record = space.take_growing(size, align)) != nullptr) {
+  if (release_plan_range() && (record = space.take(size, align, lane)) != nullptr) {
     return record;
   }
+  if (space.order() != nullptr && space.order()->is_capturing()) {
+    return nullptr;  // nothing is mapped or asked for meanwhile
+  }
+  record = space.take_growing(size, align, lane);
+  return record != nullptr ? record : search_after_refusal(size, align, lane);
+}
+
+// Before a refusal idle pages here and in parked heaps are given back, which may make room in the
+// budget; devices are waited for; and then what open iterations have set aside for their plans is
+// used.
+HeapRecord* Heap::Impl::search_after_refusal(std::size_t size, std::size_t align,
+                                             std::uint32_t lane) noexcept {
+  HeapRecord* record = nullptr;
   const bool room = space.trim() != 0;
   // Under a limit once more in any case: another thread may have trimmed for the two of us.
   if (pool.trim_parked() != 0 || room || pool.budget.limit() != 0) {
-    record = space.take(size, align);
-    record = record != nullptr ? record : space.take_growing(size, align);
+    record = space.take(size, align, lane);
+    record = record != nullptr ? record : space.take_growing(size, align, lane);
   }
-  return record != nullptr || !loosen_plans() ? record : take_loosened(size, align);
+  if (record == nullptr && space.order() != nullptr) {
+    record = take_synchronised(size, align, lane);
+  }
+  return record != nullptr || !loosen_plans() ? record : take_loosened(size, align, lane);
 }
 
 // What an open iteration's plan has free, and the heap with it.
-HeapRecord* Heap::Impl::take_loosened(std::size_t size, std::size_t align) noexcept {
-  HeapRecord* const record = space.take(size, align);
-  return record == nullptr && space.trim() != 0 ? space.take_growing(size, align) : record;
+HeapRecord* Heap::Impl::take_loosened(std::size_t size, std::size_t align,
+                                      std::uint32_t lane) noexcept {
+  HeapRecord* const record = space.take(size, align, lane);
+  return record == nullptr && space.trim() != 0 ? space.take_growing(size, align, lane) : record;
 }
 
 // Polls instead of being woken: a free by another thread then costs nothing more for it.
-HeapRecord* Heap::Impl::take_range_slowly(std::size_t size, std::size_t align) noexcept {
+HeapRecord* Heap::Impl::take_range_slowly(std::size_t size, std::size_t align,
+                                          std::uint32_t lane) noexcept {
   using Clock = std::chrono::steady_clock;
   constexpr auto step = std::chrono::microseconds(200);
   constexpr unsigned steps_per_request = 16;
-  HeapRecord* record = search_everywhere(size, align);
+  HeapRecord* record = search_everywhere(size, align, lane);
   const std::chrono::milliseconds wait = pool.options.limit_wait;
   if (record != nullptr || wait.count() == 0 || size > pool.budget.limit()) {
     return record;
@@ -229,7 +258,7 @@ HeapRecord* Heap::Impl::take_range_slowly(std::size_t size, std::size_t align) n
       pool.request_trims();  // again and again: what becomes idle later is wanted as well
     }
     std::this_thread::sleep_for(step);
-    record = search_everywhere(size, align);
+    record = search_everywhere(size, align, lane);
   }
   return record;
 }
@@ -267,9 +296,15 @@ void Heap::Impl::give_direct(HeapRecord& record) noexcept {
 
 bool Heap::Impl::release_empty_slabs() noexcept {
   bool any = false;
-  while (HeapRecord* range = slabs.take_empty()) {
-    space.give(*range);
-    any = true;
+  for (std::uint32_t lane = 0; lane < Stream::lanes; ++lane) {
+    detail::SlabSet* const set = lane == 0 ? &slabs : more_slabs_[lane];
+    while (HeapRecord* const range = set == nullptr ? nullptr : set->take_empty()) {
+      space.give_now(*range, lane);
+      any = true;
+    }
+    if (space.order() == nullptr) {
+      break;  // there is no other
+    }
   }
   return any;
 }
@@ -282,7 +317,9 @@ std::size_t Heap::Impl::trim() noexcept {
 }
 
 bool Heap::Impl::is_valid() const noexcept {
-  return space.is_valid() && slabs.is_valid();
+  return space.is_valid() && slabs.is_valid() &&
+         std::all_of(more_slabs_.begin(), more_slabs_.end(),
+                     [](const detail::SlabSet* set) { return set == nullptr || set->is_valid(); });
 }
 
 BlockRecord* Heap::take_block(Bytes bytes, Align align, Stream stream) noexcept {

@@ -17,6 +17,7 @@
 #include <ebb/alloc/heap.h>
 #include <ebb/alloc/replay.h>
 
+#include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -74,6 +75,9 @@ class Heap::Impl {
     record.align = align;
     record.stream = stream;
     record.top = &heap;
+    if (space.order() != nullptr) [[unlikely]] {
+      record.set_uses(0);
+    }
     if (detail::poisons && space.on_host() && !bypass) {
       detail::unpoison(begin, bytes.count());
     }
@@ -85,6 +89,11 @@ class Heap::Impl {
     check_now_and_then();
   }
   bool drain() noexcept;
+  // Whether a request finds more than before, if it first looks at what others are done with.
+  bool has_news() const noexcept {
+    return has_foreign_blocks() || trim_wanted.load(std::memory_order_relaxed) ||
+           awaiting != nullptr;
+  }
   bool has_foreign_blocks() const noexcept {  // relaxed: only a hint, drain() does the acquire
     return freed_.load(std::memory_order_relaxed) != nullptr ||
            freed_blocks_.load(std::memory_order_relaxed) != nullptr;
@@ -92,6 +101,10 @@ class Heap::Impl {
   void drain_blocks() noexcept;
   std::size_t trim() noexcept;
   bool release_empty_slabs() noexcept;
+  // Takes back the blocks that the streams which used them are done with. Returns whether it did.
+  bool give_awaiting() noexcept;
+  // Has the streams of all such blocks wait for those others, so that they can be taken back now.
+  void join_awaiting() noexcept;
   // A block out of what is free now; null where the heap would have to grow.
   detail::HeapRecord* take_in_holes(Bytes bytes, Align align, Stream stream) noexcept;
   // The block at begin, when that is free.
@@ -99,7 +112,8 @@ class Heap::Impl {
 
   void note_death(detail::HeapRecord& record) noexcept;  // of a record with a mark
   // A range for a plan, out of what is free or by growing.
-  detail::HeapRecord* take_plan_range(std::size_t size, std::size_t align) noexcept;
+  detail::HeapRecord* take_plan_range(std::size_t size, std::size_t align,
+                                      std::uint32_t lane) noexcept;
   // Fills a slot of a plan's range, and empties it. In between a spare record is held for the hole
   // beside it, should the range come loose.
   detail::HeapRecord* fill_slot(detail::PlanTable& table, std::uint32_t slot, std::byte* begin,
@@ -119,11 +133,12 @@ class Heap::Impl {
     space.records().give(&record);
     space.records().unhold();
   }
-  detail::HeapRecord* take_plan_range_at(std::byte* begin, std::size_t size) noexcept;
-  // Sets size bytes aside for the outermost replay: where the last one followed its plans if that
-  // is free, else, if it may move, elsewhere, after which idle pages go back. False: neither, or
-  // others wait for room.
-  bool open_plan_range(std::size_t size, bool may_move) noexcept;
+  detail::HeapRecord* take_plan_range_at(std::byte* begin, std::size_t size,
+                                         std::uint32_t lane) noexcept;
+  // Sets size bytes aside for what the outermost replay makes on stream: where the last one
+  // followed its plans if that is free, else, if it may move, elsewhere, after which idle pages go
+  // back. False: neither, or others wait for room.
+  bool open_plan_range(std::size_t size, Stream stream, bool may_move) noexcept;
   // Another thread has asked for what lies idle.
   void make_room_for_others() noexcept;
   // The range stays set aside, but for whoever would have to grow the heap else, or has asked.
@@ -133,12 +148,16 @@ class Heap::Impl {
   bool loosen_plans() noexcept;
   // Makes a plan's range holes again, and blocks of those that live in it, lowest first; needs that
   // many spare records.
-  void dissolve(detail::HeapRecord& range, std::span<detail::HeapRecord* const> live) noexcept;
+  void dissolve(detail::HeapRecord& range, std::uint32_t lane,
+                std::span<detail::HeapRecord* const> live) noexcept;
   // The innermost replay that goes along with this heap.
   Replay::Impl* replay = nullptr;
   // What dies now was freed by other threads.
   bool draining = false;
   detail::PlanRange plan_range;
+  // Blocks that have been given back, and that other streams than their own still use. Linked by
+  // next_freed.
+  detail::HeapRecord* awaiting = nullptr;
   [[no_unique_address]] detail::ShadowMap shadow;
   // Ends the heap's life, or leaves it to the last free. The caller no longer owns it after.
   void retire() noexcept;
@@ -202,13 +221,29 @@ class Heap::Impl {
     return state_.compare_exchange_strong(expected, to, std::memory_order_acquire,
                                           std::memory_order_relaxed);
   }
-  void move_plan_range(std::size_t size) noexcept;
-  detail::HeapRecord* take_slot(std::size_t size) noexcept;
-  bool make_room(std::uint32_t size_class) noexcept;
-  detail::HeapRecord* take_range(std::size_t size, std::size_t align) noexcept;
-  detail::HeapRecord* search_everywhere(std::size_t size, std::size_t align) noexcept;
-  detail::HeapRecord* take_loosened(std::size_t size, std::size_t align) noexcept;
-  detail::HeapRecord* take_range_slowly(std::size_t size, std::size_t align) noexcept;
+  void move_plan_range(std::size_t size, std::uint32_t lane) noexcept;
+  bool hand_over_plan_range(Stream stream) noexcept;
+  // Opens a lane, and gives its slabs. Null when the system refuses memory.
+  detail::SlabSet* open_lane(std::uint32_t lane) noexcept;
+  detail::SlabSet& slabs_of(std::uint32_t lane) noexcept {
+    return lane == 0 ? slabs : *more_slabs_[lane];
+  }
+  void await(detail::HeapRecord& record) noexcept;
+  bool has_come(detail::HeapRecord& record) noexcept;
+  detail::HeapRecord* take_slot(std::size_t size, std::uint32_t lane) noexcept;
+  bool make_room(std::uint32_t size_class, std::uint32_t lane) noexcept;
+  detail::HeapRecord* take_range(std::size_t size, std::size_t align, std::uint32_t lane) noexcept;
+  detail::HeapRecord* search_everywhere(std::size_t size, std::size_t align,
+                                        std::uint32_t lane) noexcept;
+  detail::HeapRecord* search_after_refusal(std::size_t size, std::size_t align,
+                                           std::uint32_t lane) noexcept;
+  detail::HeapRecord* take_united(std::size_t size, std::size_t align, std::uint32_t lane) noexcept;
+  detail::HeapRecord* take_synchronised(std::size_t size, std::size_t align,
+                                        std::uint32_t lane) noexcept;
+  detail::HeapRecord* take_loosened(std::size_t size, std::size_t align,
+                                    std::uint32_t lane) noexcept;
+  detail::HeapRecord* take_range_slowly(std::size_t size, std::size_t align,
+                                        std::uint32_t lane) noexcept;
   detail::HeapRecord* take_bypassing(std::size_t bytes, std::size_t align) noexcept;
   detail::HeapRecord* search_bypassing(std::size_t bytes, std::size_t align) noexcept;
   detail::HeapRecord* take_direct(std::size_t bytes, std::size_t align) noexcept;
@@ -240,6 +275,7 @@ class Heap::Impl {
   std::atomic<Cell*> freed_blocks_{nullptr};  // cells whose block is free, linked by next_block
   std::atomic<Cell*> freed_cells_{nullptr};
   alignas(64) unsigned operations_ = 0;  // for checks=full
+  std::array<detail::SlabSet*, Stream::lanes> more_slabs_{};
   const detail::ForkMark mark_;
 };
 

@@ -6,6 +6,7 @@
 #include "replay_impl.h"
 
 #include <algorithm>
+#include <exception>
 #include <utility>
 
 namespace ebb::inline v0 {
@@ -14,13 +15,16 @@ using detail::HeapRecord;
 using detail::RecordKind;
 
 HeapRecord* Heap::Impl::take_in_holes(Bytes bytes, Align align, Stream stream) noexcept {
-  if (bytes.count() > HeapRecord::bytes_max || align.value() > align_max) {
+  const std::uint32_t lane = space.order() == nullptr ? 0 : stream.lane();
+  if (bytes.count() > HeapRecord::bytes_max || align.value() > align_max ||
+      (lane != 0 && open_lane(lane) == nullptr)) {
     return nullptr;
   }
   const std::size_t size = space.size_for(bytes.count());
-  HeapRecord* record = space.take(size, std::max(align.value(), space.granule()));
+  const std::size_t aligned = std::max(align.value(), space.granule());
+  HeapRecord* record = space.take(size, aligned, lane);
   if (record == nullptr && drain()) {
-    record = space.take(size, std::max(align.value(), space.granule()));
+    record = space.take(size, aligned, lane);
   }
   if (record != nullptr) {
     hand_out(*record, record->begin(), size, bytes, align, stream);
@@ -28,10 +32,14 @@ HeapRecord* Heap::Impl::take_in_holes(Bytes bytes, Align align, Stream stream) n
   return record;
 }
 
-HeapRecord* Heap::Impl::take_plan_range(std::size_t size, std::size_t align) noexcept {
-  HeapRecord* range = space.take(size, align);
+HeapRecord* Heap::Impl::take_plan_range(std::size_t size, std::size_t align,
+                                        std::uint32_t lane) noexcept {
+  if (lane != 0 && open_lane(lane) == nullptr) {
+    return nullptr;
+  }
+  HeapRecord* range = space.take(size, align, lane);
   if (range == nullptr) {
-    range = space.take_growing(size, align);
+    range = space.take_growing(size, align, lane);
   }
   if (range != nullptr) {
     range->set_kind(RecordKind::plan);
@@ -39,8 +47,12 @@ HeapRecord* Heap::Impl::take_plan_range(std::size_t size, std::size_t align) noe
   return range;
 }
 
-HeapRecord* Heap::Impl::take_plan_range_at(std::byte* begin, std::size_t size) noexcept {
-  HeapRecord* const range = space.take_at(begin, size);
+HeapRecord* Heap::Impl::take_plan_range_at(std::byte* begin, std::size_t size,
+                                           std::uint32_t lane) noexcept {
+  if (lane != 0 && open_lane(lane) == nullptr) {
+    return nullptr;
+  }
+  HeapRecord* const range = space.take_at(begin, size, lane);
   if (range != nullptr) {
     range->set_kind(RecordKind::plan);
   }
@@ -58,7 +70,9 @@ void Heap::Impl::note_death(HeapRecord& record) noexcept {
 
 HeapRecord* Heap::Impl::take_at(std::byte* begin, Bytes bytes, Stream stream) noexcept {
   const std::size_t size = space.size_for(bytes.count());
-  HeapRecord* record = space.take_at(begin, size);
+  const std::uint32_t lane = space.order() == nullptr ? 0 : stream.lane();
+  HeapRecord* record =
+      lane != 0 && open_lane(lane) == nullptr ? nullptr : space.take_at(begin, size, lane);
   if (record != nullptr) {
     hand_out(*record, record->begin(), size, bytes, Align{space.granule()}, stream);
   }
@@ -67,8 +81,8 @@ HeapRecord* Heap::Impl::take_at(std::byte* begin, Bytes bytes, Stream stream) no
 
 // What lies idle elsewhere was in use before the plan: it goes back once, so that the plan costs no
 // second footprint.
-void Heap::Impl::move_plan_range(std::size_t size) noexcept {
-  plan_range.record = take_plan_range(size, space.page());
+void Heap::Impl::move_plan_range(std::size_t size, std::uint32_t lane) noexcept {
+  plan_range.record = take_plan_range(size, space.page(), lane);
   if (plan_range.record != nullptr) {
     plan_range.begin = plan_range.record->begin();
     release_empty_slabs();
@@ -92,26 +106,43 @@ void Heap::Impl::leave_plan_range() noexcept {
   }
 }
 
-bool Heap::Impl::open_plan_range(std::size_t size, bool may_move) noexcept {
+// To another stream, which comes after what was done there so far. Returns whether it does.
+bool Heap::Impl::hand_over_plan_range(Stream stream) noexcept {
+  if (plan_range.stream == stream) {
+    return true;
+  }
+  try {
+    space.order()->wait(stream, plan_range.stream);
+  } catch (const std::exception&) {
+    return false;
+  }
+  plan_range.stream = stream;
+  return true;
+}
+
+bool Heap::Impl::open_plan_range(std::size_t size, Stream stream, bool may_move) noexcept {
   if (plan_range.held_off != 0) {
     --plan_range.held_off;
     return false;
   }
-  if (plan_range.record != nullptr && plan_range.record->size != size) {
+  if (plan_range.record != nullptr &&
+      (plan_range.record->size != size || !hand_over_plan_range(stream))) {
     release_plan_range();
   }
+  const std::uint32_t lane = space.order() == nullptr ? 0 : stream.lane();
   if (plan_range.record == nullptr && plan_range.begin != nullptr) {
-    plan_range.record = take_plan_range_at(plan_range.begin, size);
+    plan_range.record = take_plan_range_at(plan_range.begin, size, lane);
     if (plan_range.record == nullptr && release_empty_slabs()) {
-      plan_range.record = take_plan_range_at(plan_range.begin, size);
+      plan_range.record = take_plan_range_at(plan_range.begin, size, lane);
     }
   }
   if (plan_range.record == nullptr && may_move) {
-    move_plan_range(size);
+    move_plan_range(size, lane);
   }
   if (plan_range.record == nullptr) {
     return false;
   }
+  plan_range.stream = stream;
   plan_range.in_use = true;
   return true;
 }
@@ -120,7 +151,7 @@ bool Heap::Impl::release_plan_range() noexcept {
   if (plan_range.record == nullptr || plan_range.in_use) {
     return false;
   }
-  space.give(*std::exchange(plan_range.record, nullptr));
+  space.give_now(*std::exchange(plan_range.record, nullptr), plan_range.stream.lane());
   return true;
 }
 
@@ -132,8 +163,9 @@ bool Heap::Impl::loosen_plans() noexcept {
   return any;
 }
 
-void Heap::Impl::dissolve(HeapRecord& range, std::span<HeapRecord* const> live) noexcept {
-  space.give(range);
+void Heap::Impl::dissolve(HeapRecord& range, std::uint32_t lane,
+                          std::span<HeapRecord* const> live) noexcept {
+  space.give_now(range, lane);
   for (HeapRecord* const record : live) {
     space.records().unhold();
     space.put_back(*record);

@@ -13,21 +13,21 @@
 
 namespace ebb::inline v0::detail {
 
-// Sizes are multiples of 64, at least 64.
-class HoleIndex {
+// The holes of one lane by size. Sizes are multiples of 64, at least 64.
+class SizeIndex {
  public:
   void insert(HeapRecord& hole) noexcept {
-    insert_size(hole);
-    by_address_.insert(hole);
-    ++count_;
+    const std::size_t bin = bin_of(hole.size);
+    bins_[bin].insert(hole);
+    used_[bin / 64] |= std::uint64_t{1} << bin % 64;
   }
   void erase(HeapRecord& hole) noexcept {
-    erase_size(hole);
-    by_address_.erase(hole);
-    --count_;
+    const std::size_t bin = bin_of(hole.size);
+    bins_[bin].erase(hole);
+    if (bins_[bin].empty()) {
+      used_[bin / 64] &= ~(std::uint64_t{1} << bin % 64);
+    }
   }
-  // Moves the bounds of a hole that stays between the same neighbours, so that its place in the
-  // order of addresses stays as well.
   void resize(HeapRecord& hole, std::byte* begin, std::size_t size) noexcept {
     const std::size_t bin = bin_of(hole.size);
     if (bin == bin_of(size) && bins_[bin].is_only(hole)) {
@@ -35,10 +35,10 @@ class HoleIndex {
       hole.size = size;
       return;
     }
-    erase_size(hole);
+    erase(hole);
     hole.data = begin;
     hole.size = size;
-    insert_size(hole);
+    insert(hole);
   }
 
   // The smallest hole of at least size, the lowest address among equals; null when there is none.
@@ -53,27 +53,16 @@ class HoleIndex {
     HeapRecord* next = Treap<BySize>::next(hole);
     return next != nullptr ? next : first_from(bin_of(hole.size) + 1);
   }
-  // The hole with the highest begin that is not above address; null when there is none.
-  HeapRecord* floor(const std::byte* address) const noexcept {
-    return by_address_.last_where(
-        [address](const HeapRecord& it) { return it.begin() <= address; });
-  }
   std::size_t largest() const noexcept;
-  std::size_t count() const noexcept { return count_; }
-
-  bool is_valid() const noexcept;
+  bool empty() const noexcept;
+  // Adds how many there are.
+  bool is_valid(std::uint32_t lane, std::size_t& count) const noexcept;
 
  private:
   struct BySize {
     static TreeLinks& links(HeapRecord& record) noexcept { return record.hole.by_size; }
     static bool less(const HeapRecord& a, const HeapRecord& b) noexcept {
       return a.size != b.size ? a.size < b.size : a.begin() < b.begin();
-    }
-  };
-  struct ByAddress {
-    static TreeLinks& links(HeapRecord& record) noexcept { return record.hole.by_address; }
-    static bool less(const HeapRecord& a, const HeapRecord& b) noexcept {
-      return a.begin() < b.begin();
     }
   };
 
@@ -88,19 +77,6 @@ class HoleIndex {
     }
     const auto exponent = static_cast<std::size_t>(std::bit_width(granules)) - 1;
     return (exponent - 2) * 8 + (granules >> (exponent - 3)) % 8;
-  }
-
-  void insert_size(HeapRecord& hole) noexcept {
-    const std::size_t bin = bin_of(hole.size);
-    bins_[bin].insert(hole);
-    used_[bin / 64] |= std::uint64_t{1} << bin % 64;
-  }
-  void erase_size(HeapRecord& hole) noexcept {
-    const std::size_t bin = bin_of(hole.size);
-    bins_[bin].erase(hole);
-    if (bins_[bin].empty()) {
-      used_[bin / 64] &= ~(std::uint64_t{1} << bin % 64);
-    }
   }
   HeapRecord* first_from(std::size_t bin) const noexcept {
     if (bin >= bin_count) {
@@ -119,8 +95,66 @@ class HoleIndex {
 
   std::array<Treap<BySize>, bin_count> bins_;
   std::array<std::uint64_t, word_count> used_{};
+};
+
+// All holes. Those of lane 0 are at hand; the others' lanes are opened first.
+class HoleIndex {
+ public:
+  void insert(HeapRecord& hole) noexcept {
+    of(hole.lane()).insert(hole);
+    by_address_.insert(hole);
+    ++count_;
+  }
+  void erase(HeapRecord& hole) noexcept {
+    of(hole.lane()).erase(hole);
+    by_address_.erase(hole);
+    --count_;
+  }
+  // Moves the bounds of a hole that stays between the same neighbours, so that its place in the
+  // order of addresses stays as well.
+  void resize(HeapRecord& hole, std::byte* begin, std::size_t size) noexcept {
+    of(hole.lane()).resize(hole, begin, size);
+  }
+
+  SizeIndex& of(std::uint32_t lane) noexcept { return lane == 0 ? first_ : *others_[lane]; }
+  const SizeIndex& of(std::uint32_t lane) const noexcept {
+    return lane == 0 ? first_ : *others_[lane];
+  }
+  bool has(std::uint32_t lane) const noexcept { return lane == 0 || others_[lane] != nullptr; }
+  // index lives as long as this.
+  void open(std::uint32_t lane, SizeIndex& index) noexcept { others_[lane] = &index; }
+  // Calls visit(lane, holes) for the lanes that are open, until it returns false.
+  template <class Visit>
+  void for_each_lane(Visit visit) const {
+    for (std::uint32_t lane = 0; lane < Stream::lanes; ++lane) {
+      if (has(lane) && !visit(lane, of(lane))) {
+        return;
+      }
+    }
+  }
+
+  // The hole with the highest begin that is not above address; null when there is none.
+  HeapRecord* floor(const std::byte* address) const noexcept {
+    return by_address_.last_where(
+        [address](const HeapRecord& it) { return it.begin() <= address; });
+  }
+  std::size_t largest() const noexcept;
+  std::size_t count() const noexcept { return count_; }
+
+  bool is_valid() const noexcept;
+
+ private:
+  struct ByAddress {
+    static TreeLinks& links(HeapRecord& record) noexcept { return record.hole.by_address; }
+    static bool less(const HeapRecord& a, const HeapRecord& b) noexcept {
+      return a.begin() < b.begin();
+    }
+  };
+
+  SizeIndex first_;
   Treap<ByAddress> by_address_;
   std::size_t count_ = 0;
+  std::array<SizeIndex*, Stream::lanes> others_{};
 };
 
 }  // namespace ebb::inline v0::detail

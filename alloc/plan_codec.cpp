@@ -473,12 +473,12 @@ std::vector<SavedPlans> split_plans(std::string_view text) {
 }
 
 std::string PlanSet::save() const {
-  return detail::write_plans(impl_->place, impl_->plans()->list, Impl::granule);
+  return detail::write_plans(impl_->place, impl_->plans()->list, impl_->granule());
 }
 
 void PlanSet::load(std::string_view text, std::size_t first_line) {
   impl_->add(detail::read_plans(
-      text, {.place = impl_->place, .granule = Impl::granule, .first_line = first_line},
+      text, {.place = impl_->place, .granule = impl_->granule(), .first_line = first_line},
       [this](std::string_view name) { return impl_->keep_name(name); }));
 }
 

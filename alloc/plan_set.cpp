@@ -236,7 +236,7 @@ void PlanSet::Impl::work(const std::function<bool()>& cancel) noexcept {
       std::shared_ptr<const IterationPlan> made;
       try {
         const std::shared_ptr<const Plans> now = plans();
-        made = IterationPlan::make(*job, granule, options, relative_of(*job, *now), cancel);
+        made = IterationPlan::make(*job, granule(), options, relative_of(*job, *now), cancel);
       } catch (const std::exception&) {  // without memory there is no plan
       }
       if (cancelled()) {

@@ -79,8 +79,7 @@ class PlanSet::Impl : public std::enable_shared_from_this<PlanSet::Impl> {
 
   const PlanSetOptions options;
   const Place place;
-  // What offsets are multiples of: of the heaps that its replays follow it in.
-  static constexpr std::size_t granule = default_align_cpu.value();
+  std::size_t granule() const noexcept { return options.granule.value(); }
 
   // Relaxed: figures.
   std::atomic<std::uint64_t> iterations{0};

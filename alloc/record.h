@@ -5,6 +5,7 @@
 
 #include <ebb/alloc/block.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -26,11 +27,17 @@ enum class RecordKind : std::uint32_t {
   planned,  // one slot of a plan's range, handed out
 };
 
-// Links of one hole in one tree.
+// Links of one hole in one tree. A live block has another use for some of them.
 struct TreeLinks {
   HeapRecord* left;
-  HeapRecord* right;
-  HeapRecord* parent;
+  union {
+    HeapRecord* right = nullptr;
+    std::uint64_t awaited;
+  };
+  union {
+    HeapRecord* parent = nullptr;
+    std::uint64_t uses;
+  };
 };
 
 struct HoleLinks {
@@ -62,6 +69,33 @@ struct alignas(64) HeapRecord : BlockRecord {
   bool is_given_up() const noexcept { return hole.by_size.parent == this; }
   void mark_given_up() noexcept { hole.by_size.parent = this; }
   void clear_given_up() noexcept { hole.by_size.parent = nullptr; }
+
+  // Of a hole: the lane that may have it at once, and the point of that lane that all others have
+  // to come after. Where there are no streams, both are 0. See DeviceContext.
+  std::uint32_t lane() const noexcept { return slot(); }
+  std::uint64_t point() const noexcept { return bytes.count(); }
+  void make_hole(std::uint32_t of_lane, std::uint64_t after) noexcept {
+    bytes = Bytes{after};
+    set_kind(RecordKind::hole, of_lane);
+  }
+  bool is_hole_of(std::uint32_t of_lane) const noexcept {
+    return word() == (static_cast<std::uint32_t>(RecordKind::hole) | of_lane << 8);
+  }
+  void raise_point(std::uint64_t after) noexcept { bytes = std::max(bytes, Bytes{after}); }
+
+  // Of a device's block: the lanes besides its own that use it, one bit each. Set by holders, on
+  // any thread; relaxed, since the block's last release comes after all of them.
+  std::uint64_t uses() const noexcept {
+    return std::atomic_ref(const_cast<TreeLinks&>(hole.by_address).uses)
+        .load(std::memory_order_relaxed);
+  }
+  void add_use(std::uint32_t of_lane) noexcept {
+    std::atomic_ref(hole.by_address.uses)
+        .fetch_or(std::uint64_t{1} << of_lane, std::memory_order_relaxed);
+  }
+  // While it waits for one of them after its release, the point. By the owner.
+  std::uint64_t& awaited() noexcept { return hole.by_address.awaited; }
+  void set_uses(std::uint64_t lanes) noexcept { hole.by_address.uses = lanes; }
 
   // Larger requests are refused before sizes are rounded up.
   static constexpr std::size_t bytes_max = std::size_t{1} << 46;

@@ -54,11 +54,13 @@ bool Replay::Impl::is_recursive() const noexcept {
   return false;
 }
 
-void Replay::Impl::attach(Heap& asked) noexcept {
+void Replay::Impl::attach(Heap& asked, Stream stream) noexcept {
   Heap::Impl& heap = *asked.impl_;
   mode_ = Mode::apart;
   outer_ = heap.replay;
-  if (heap.bypass || heap.space.granule() != PlanSet::Impl::granule || is_recursive()) {
+  stream_ = stream;
+  const bool is_apart = outer_ != nullptr && outer_->is_foreign(asked, stream);
+  if (heap.bypass || heap.space.granule() != set_->granule() || is_apart || is_recursive()) {
     return;
   }
   set_->iterations.fetch_add(1, std::memory_order_relaxed);
@@ -80,7 +82,7 @@ void Replay::Impl::attach(Heap& asked) noexcept {
   if (mode_ == Mode::loose) {
     if (open_range()) {
       mode_ = Mode::solid;
-      own_heap_ = &asked;
+      own_heap_ = heap.space.order() == nullptr ? &asked : nullptr;
     } else if (base_ == nullptr) {
       mode_ = Mode::unplanned;
     }
@@ -122,7 +124,7 @@ bool Replay::Impl::make_table() noexcept {
 
 bool Replay::Impl::open_range() noexcept {
   if (outer_ != nullptr) {
-    const std::size_t size = std::max(plans_->height, PlanSet::Impl::granule);
+    const std::size_t size = std::max(plans_->height, set_->granule());
     range_ = outer_->open_inner(place_, size);
     base_ = range_ == nullptr ? nullptr : range_->begin();
     return range_ != nullptr;
@@ -132,7 +134,8 @@ bool Replay::Impl::open_range() noexcept {
   const std::size_t size = detail::round_up(std::max(plans_->height, page), page);
   ++since_move_;
   const std::byte* const before = heap_->plan_range.begin;
-  const bool opened = heap_->open_plan_range(size, before == nullptr || since_move_ > move_wait_);
+  const bool opened =
+      heap_->open_plan_range(size, stream_, before == nullptr || since_move_ > move_wait_);
   range_ = heap_->plan_range.record;
   base_ = heap_->plan_range.begin;
   if (before != nullptr && base_ != before) {
@@ -153,7 +156,7 @@ void Replay::Impl::close_range() noexcept {
     heap_->note_death(range);
   }
   if (range.kind() == RecordKind::plan) {
-    return heap_->space.give(range);
+    return heap_->space.give_now(range, lane());
   }
   heap_->empty_slot(range);
 }
@@ -294,7 +297,7 @@ void Replay::Impl::loosen() noexcept {
   } else if (range_->is_marked()) {
     heap_->note_death(*range_);
   }
-  heap_->dissolve(*std::exchange(range_, nullptr), living_);
+  heap_->dissolve(*std::exchange(range_, nullptr), lane(), living_);
   mode_ = Mode::loose;
   own_heap_ = nullptr;
   at_ = &no_slot;
@@ -319,7 +322,7 @@ void Replay::Impl::catch_up() noexcept {
 }
 
 void Replay::Impl::go_on_quickly() noexcept {
-  if (mode_ == Mode::solid && !recording_.is_on()) {
+  if (own_heap_ != nullptr && !recording_.is_on()) {
     at_ = plan_->slots() + next_;
   }
 }
@@ -335,9 +338,9 @@ BlockRecord* Replay::Impl::take_slowly(Heap& asked, Bytes bytes, Align align, St
                                        const Place& where) noexcept {
   EBB_ASSERT(asked.is_mine());
   if (mode_ == Mode::waiting) {
-    attach(asked);
+    attach(asked, stream);
   }
-  if (heap_ == nullptr || &heap_->heap != &asked) {
+  if (is_foreign(asked, stream)) {
     return asked.take_block(bytes, align, stream);
   }
   if (bytes.count() > HeapRecord::bytes_max) {
@@ -380,8 +383,8 @@ HeapRecord* Replay::Impl::open_inner(const Place& where, std::size_t bytes) noex
   catch_up();
   const Request request{
       .entry = {.bytes = Bytes{bytes}, .place = where, .kind = AllocationKind::iteration},
-      .align = default_align_cpu,
-      .stream = {},
+      .align = Align{set_->granule()},
+      .stream = stream_,
       .size = bytes};
   HeapRecord* const range = follow(request);
   if (range != nullptr) {

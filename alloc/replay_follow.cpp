@@ -200,19 +200,22 @@ void Replay::Impl::block(std::uint32_t slot) noexcept {
 // The planned address, if nobody lives there.
 HeapRecord* Replay::Impl::place(std::uint32_t slot, const Request& request) noexcept {
   const std::uint64_t offset = plan_->slots()[slot].offset;
-  if (request.align.value() > PlanSet::Impl::granule || offset == PlannedSlot::nowhere) {
+  if (request.align.value() > set_->granule() || offset == PlannedSlot::nowhere) {
     return nullptr;
   }
   if (mode_ == Mode::loose) {
     if (heap_->has_foreign_blocks()) {
       heap_->drain();
     }
-    return request.is_range() ? heap_->take_plan_range_at(base_ + offset, request.size)
+    return request.is_range() ? heap_->take_plan_range_at(base_ + offset, request.size, lane())
                               : heap_->take_at(base_ + offset, request.entry.bytes, request.stream);
   }
   const bool in_order = slot + std::size_t{1} >= settled_end_;
   if (in_order && !is_clear(slot) && heap_->has_foreign_blocks()) {
     heap_->drain();
+  }
+  if (in_order && heap_->awaiting != nullptr && !is_clear(slot)) {
+    heap_->join_awaiting();
   }
   if (!in_order || !is_clear(slot) || !heap_->space.records().ensure(2)) {
     block(slot);
@@ -250,7 +253,7 @@ HeapRecord* Replay::Impl::take_hole(const Request& request) noexcept {
 
 HeapRecord* Replay::Impl::take_anywhere(const Request& request) noexcept {
   if (request.is_range()) {
-    return heap_->take_plan_range(request.size, request.align.value());
+    return heap_->take_plan_range(request.size, request.align.value(), lane());
   }
   return static_cast<HeapRecord*>(
       heap_->heap.take_block(request.entry.bytes, request.align, request.stream));

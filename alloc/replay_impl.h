@@ -46,7 +46,7 @@ class Replay::Impl {
   bool is_expected(const Heap& asked, Bytes bytes, Align align, const Place& where) const noexcept {
     const detail::PlannedSlot& slot = *at_;
     return &asked == own_heap_ && slot.bytes == bytes.count() && slot.is_at(where) &&
-           align.value() <= PlanSet::Impl::granule && slot.more == 0 &&
+           align.value() <= default_align_cpu.value() && slot.more == 0 &&
            table_.live[slot.predecessors[0]] == nullptr &&
            table_.live[slot.predecessors[1]] == nullptr && heap_->space.records().has(2);
   }
@@ -91,7 +91,7 @@ class Replay::Impl {
     bool is_range() const noexcept { return entry.kind == AllocationKind::iteration; }
   };
 
-  void attach(Heap& asked) noexcept;
+  void attach(Heap& asked, Stream stream) noexcept;
   bool is_recursive() const noexcept;
   void choose_plan() noexcept;
   bool make_table() noexcept;
@@ -146,10 +146,20 @@ class Replay::Impl {
   void catch_up() noexcept;
   void go_on_quickly() noexcept;
 
-  // What the quick way reads. own_heap_ is null where it is not open.
+  // Whether the request is for another heap than the one that this goes along with, or for another
+  // stream than the one that its plan is for.
+  bool is_foreign(const Heap& asked, const Stream& stream) const noexcept {
+    return heap_ == nullptr || &heap_->heap != &asked ||
+           (heap_->space.order() != nullptr && stream != stream_);
+  }
+  std::uint32_t lane() const noexcept { return stream_.lane(); }
+
+  // What the quick way reads. own_heap_ is null where it is not open: it never is on a device,
+  // where it would have to tell streams apart.
   const detail::PlannedSlot* at_;
   Heap* own_heap_ = nullptr;
   Heap::Impl* heap_ = nullptr;
+  Stream stream_;  // of the first block: the plan is for what is made on it
   const detail::IterationPlan* plan_ = nullptr;  // of plans_
   std::byte* base_ = nullptr;
   detail::PlanTable table_;

@@ -11,6 +11,7 @@
 #include "region.h"
 #include "typed_pool.h"
 
+#include <ebb/alloc/device_context.h>
 #include <ebb/alloc/source.h>
 
 #include <algorithm>
@@ -22,8 +23,9 @@ namespace ebb::inline v0::detail {
 // but how many idle pages are committed. Ranges come out poisoned; the heap unpoisons.
 class Space {
  public:
+  // order: of the device whose streams use the memory, or null.
   Space(Source& source, MetaChunks& meta, Budget& budget, HeapCounters& counters,
-        std::size_t reservation) noexcept;
+        std::size_t reservation, DeviceContext* order) noexcept;
   Space(const Space&) = delete;
   Space& operator=(const Space&) = delete;
   Space(Space&&) = delete;
@@ -33,19 +35,31 @@ class Space {
   // Reserves the first region. False when the system refuses it.
   bool open() noexcept { return add_region(1) != nullptr; }
 
-  // A range from the smallest hole that fits, the lowest among equals; null when there is none that
-  // has the pages for it, or none among the first ones while many are without.
-  HeapRecord* take(std::size_t size, std::size_t align) noexcept;
+  // Makes sure that a lane's memory can be taken and given; false when the system refuses memory.
+  bool open_lane(std::uint32_t lane) noexcept;
+
+  // A range that lane may have, from the smallest hole of its own that fits, the lowest among
+  // equals, else from one of another lane that it comes after; null when there is none that has the
+  // pages for it, or none among the first ones while many are without.
+  HeapRecord* take(std::size_t size, std::size_t align, std::uint32_t lane = 0) noexcept;
   // A range that pages are committed for, after take was null: in a hole whose pages have gone
   // back, else at a frontier.
-  HeapRecord* take_growing(std::size_t size, std::size_t align) noexcept;
-  // The range at begin, when it is free.
-  HeapRecord* take_at(std::byte* begin, std::size_t size) noexcept;
+  HeapRecord* take_growing(std::size_t size, std::size_t align, std::uint32_t lane = 0) noexcept;
+  // The range at begin, when it is free, and lane may have it.
+  HeapRecord* take_at(std::byte* begin, std::size_t size, std::uint32_t lane = 0) noexcept;
   // Makes the range of record, all of it in one hole, what the record's kind says. Takes no record
   // more than records().ensure(1) promises.
   void put_back(HeapRecord& record) noexcept;
-  // Makes a range a hole again, joined with the holes beside it.
-  void give(HeapRecord& range) noexcept;
+  // Makes a range a hole again, joined with the holes of its lane beside it. Other lanes may have
+  // it once they come after the point.
+  void give(HeapRecord& range, std::uint32_t lane = 0, std::uint64_t point = 0) noexcept;
+  // The same for all that is queued on the lane by now.
+  void give_now(HeapRecord& range, std::uint32_t lane) noexcept {
+    give(range, lane, order_ == nullptr ? 0 : order_->next_point(lane));
+  }
+  // Makes the holes that lane may have its own, so that they join. Returns whether there were any
+  // of others.
+  bool unite(std::uint32_t lane) noexcept;
 
   // Whether [begin, begin + bytes) lies in one region, in a hole or beyond the frontier.
   bool is_free(const std::byte* begin, std::size_t bytes) const noexcept;
@@ -64,7 +78,9 @@ class Space {
   // What all sizes and addresses are multiples of: the device's default alignment.
   std::size_t granule() const noexcept { return granule_; }
   std::size_t page() const noexcept { return page_; }
+  DeviceContext* order() const noexcept { return order_; }
   std::size_t size_for(std::size_t bytes) const noexcept { return room_for(bytes, granule_); }
+  // Whether the host alone uses the memory, so that it may be poisoned and zeroed at any time.
   bool on_host() const noexcept { return on_host_; }
   TypedPool<HeapRecord>& records() noexcept { return records_; }
 
@@ -75,9 +91,14 @@ class Space {
   void drop_last_region() noexcept;
   Region* region_of(const std::byte* begin, std::size_t bytes) const noexcept;
   std::byte* find_in(const HeapRecord& hole, std::size_t size, std::size_t align) const noexcept;
-  HeapRecord* take_trimmed(std::size_t size, std::size_t align) noexcept;
+  HeapRecord* take_across(std::size_t size, std::size_t align, std::uint32_t lane) noexcept;
+  HeapRecord* take_trimmed(std::size_t size, std::size_t align, std::uint32_t lane) noexcept;
+  bool may_have(const HeapRecord& hole, std::uint32_t lane) const noexcept;
+  bool is_idle(const HeapRecord& hole) const noexcept;
+  std::byte* end_for(Region& region, std::uint32_t lane) const noexcept;
   HeapRecord* carve(HeapRecord& hole, std::byte* begin, std::size_t size) noexcept;
-  bool extend(Region& region, std::byte* used_from, std::byte* to) noexcept;
+  bool extend(Region& region, std::byte* used_from, std::byte* to, std::uint32_t lane) noexcept;
+  bool is_quiet() noexcept;
   bool touch(Region& region, std::byte* begin, std::byte* end) noexcept;
   std::size_t decommit(Region& region, std::size_t first, std::size_t last) noexcept;
   std::size_t lower_frontier(Region& region) noexcept;
@@ -94,6 +115,7 @@ class Space {
   const std::size_t reservation_;
   const std::size_t page_;
   const std::size_t granule_;
+  DeviceContext* const order_;
   const bool on_host_;
   std::size_t trimmed_pages_ = 0;  // over all regions; zero in steady state
   Region* regions_ = nullptr;      // the oldest first

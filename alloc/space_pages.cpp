@@ -12,19 +12,20 @@
 namespace ebb::inline v0::detail {
 
 Space::Space(Source& source, MetaChunks& meta, Budget& budget, HeapCounters& counters,
-             std::size_t reservation) noexcept
+             std::size_t reservation, DeviceContext* order) noexcept
     : source_(source),
       meta_(meta),
       budget_(budget),
       counters_(counters),
       reservation_(reservation),
       page_(source.page_size().count()),
-      granule_(source.device().kind == DeviceKind::cuda ? default_align_cuda.value()
-                                                        : default_align_cpu.value()),
-      on_host_(source.device().kind != DeviceKind::cuda),
+      granule_((order == nullptr ? default_align_cpu : default_align_cuda).value()),
+      order_(order),
+      on_host_(order == nullptr),
       records_(meta) {}
 
 Space::~Space() {
+  const bool quiet = is_quiet();
   for (Region* region = regions_; region != nullptr; region = region->next) {
     const auto bytes = static_cast<std::size_t>(region->committed - region->range.begin);
     if (on_host_) {
@@ -32,9 +33,43 @@ Space::~Space() {
       // The same addresses may come back in a mapping that is not ours.
       unpoison(region->range.begin, bytes);
     }
-    source_.release(region->range);
+    if (quiet) {
+      source_.release(region->range);
+    }
   }
   budget_.give(counters_.still_reserved());
+}
+
+// Whether no device uses the memory any more, or will not in the time that the end of a heap may
+// take: then its pages stay as they are, for good.
+bool Space::is_quiet() noexcept {
+  constexpr std::chrono::seconds patience{10};
+  if (order_ == nullptr || counters_.reserved.get() == 0) {
+    return true;
+  }
+  try {
+    return order_->wait_for_all(std::chrono::steady_clock::now() + patience);
+  } catch (const std::exception&) {
+    return order_->is_lost();
+  }
+}
+
+bool Space::open_lane(std::uint32_t lane) noexcept {
+  if (index_.has(lane)) {
+    return true;
+  }
+  const Range memory = meta_.add(sizeof(SizeIndex));
+  if (!memory) {
+    return false;
+  }
+  index_.open(lane, *new (memory.begin) SizeIndex);
+  return true;
+}
+
+// Where lane may have what is at the end of a region: at the hole there, if that is for it.
+std::byte* Space::end_for(Region& region, std::uint32_t lane) const noexcept {
+  HeapRecord* const tail = region.tail_hole();
+  return tail != nullptr && may_have(*tail, lane) ? tail->begin() : region.frontier;
 }
 
 Region* Space::add_region(std::size_t bytes_min) noexcept {
@@ -81,15 +116,17 @@ void Space::drop_last_region() noexcept {
   meta_.drop_last();
 }
 
-HeapRecord* Space::take_growing(std::size_t size, std::size_t align) noexcept {
+HeapRecord* Space::take_growing(std::size_t size, std::size_t align, std::uint32_t lane) noexcept {
   if (!records_.ensure(3)) {
     return nullptr;
   }
-  if (HeapRecord* const range = take_trimmed(size, align)) {
+  if (HeapRecord* const range = take_trimmed(size, align, lane)) {
     return range;
   }
   Region* region = regions_;
-  const auto fits = [&](Region& it) { return it.contains(align_up(it.tail(), align), size); };
+  const auto fits = [&](Region& it) {
+    return it.contains(align_up(end_for(it, lane), align), size);
+  };
   while (region != nullptr && !fits(*region)) {
     region = region->next;
   }
@@ -99,9 +136,9 @@ HeapRecord* Space::take_growing(std::size_t size, std::size_t align) noexcept {
                  (region = add_region(size + align)) == nullptr)) {
     return nullptr;
   }
-  std::byte* begin = align_up(region->tail(), align);
+  std::byte* begin = align_up(end_for(*region, lane), align);
   if ((begin < region->frontier && !touch(*region, begin, region->frontier)) ||
-      !extend(*region, begin, begin + size)) {
+      !extend(*region, begin, begin + size, lane)) {
     if (is_new) {
       drop_last_region();  // else refusals use up the process's addresses
     }
@@ -110,9 +147,10 @@ HeapRecord* Space::take_growing(std::size_t size, std::size_t align) noexcept {
   return carve(*region->edge.prev, begin, size);
 }
 
-// Raises the frontier to `to`; the new range is a hole. Whole pages below used_from are left
-// uncommitted: a plan places high blocks before low ones.
-bool Space::extend(Region& region, std::byte* used_from, std::byte* to) noexcept {
+// Raises the frontier to `to`; the new range is a hole of lane's, with what it may have before it.
+// Whole pages below used_from are left uncommitted: a plan places high blocks before low ones.
+bool Space::extend(Region& region, std::byte* used_from, std::byte* to,
+                   std::uint32_t lane) noexcept {
   const std::size_t page_end = region.page_up(to);
   const std::size_t page_committed = region.page_up(region.committed);
   if (page_end > page_committed) {
@@ -131,13 +169,19 @@ bool Space::extend(Region& region, std::byte* used_from, std::byte* to) noexcept
     counters_.count_reserved(fresh.bytes.count());
     set_committed(region, fresh.end());
   }
-  if (HeapRecord* tail = region.tail_hole()) {
+  HeapRecord* tail = region.tail_hole();
+  if (tail != nullptr && tail->lane() != lane && may_have(*tail, lane)) {
+    index_.erase(*tail);
+    give_now(*tail, lane);
+    tail = region.tail_hole();
+  }
+  if (tail != nullptr && tail->lane() == lane) {
     index_.resize(*tail, tail->begin(), static_cast<std::size_t>(to - tail->begin()));
   } else {
     HeapRecord* hole = records_.take();
     hole->data = region.frontier;
     hole->size = static_cast<std::size_t>(to - region.frontier);
-    hole->set_kind(RecordKind::hole);
+    hole->make_hole(lane, 0);
     link_before(region.edge, *hole);
     index_.insert(*hole);
   }
@@ -193,7 +237,7 @@ std::size_t Space::decommit(Region& region, std::size_t first, std::size_t last)
 
 void Space::discard(const HeapRecord& range) noexcept {
   constexpr std::size_t worth_a_call = std::size_t{256} << 10;
-  if (range.size < worth_a_call) {
+  if (range.size < worth_a_call || order_ != nullptr) {  // which may use them still
     return;
   }
   const Region& region = *region_of(range.begin(), range.size);
@@ -240,7 +284,7 @@ std::size_t Space::trim() noexcept {
     for (HeapRecord* record = region->edge.next; record != &region->edge; record = record->next) {
       const std::size_t first = region->page_up(record->begin());
       const std::size_t last = region->page_down(record->end());
-      if (record->kind() == RecordKind::hole && first < last) {
+      if (record->kind() == RecordKind::hole && first < last && is_idle(*record)) {
         bytes += decommit(*region, first, last);
       }
     }
@@ -251,7 +295,7 @@ std::size_t Space::trim() noexcept {
 
 std::size_t Space::lower_frontier(Region& region) noexcept {
   HeapRecord* tail = region.tail_hole();
-  if (tail == nullptr) {
+  if (tail == nullptr || !is_idle(*tail)) {
     return 0;
   }
   const std::size_t first = region.page_up(tail->begin());

@@ -103,6 +103,11 @@ bool DeviceContext::is_after(std::uint32_t later, std::uint32_t earlier,
   return is_after_locked(later, earlier, number);
 }
 
+bool DeviceContext::is_over(std::uint32_t lane, std::uint64_t number) const noexcept {
+  const std::lock_guard lock(mutex_);
+  return covered(lane, number) <= lanes_[lane].done;
+}
+
 bool DeviceContext::poll() noexcept {
   if (is_lost()) {
     return false;

@@ -38,7 +38,7 @@ TEST_CASE("hole index: best fit, next fit, floor and largest agree with a sorted
     if (!in[i]) {
       hole.data = address(i + 1);
       hole.size = random_size();
-      hole.set_kind(RecordKind::hole);
+      hole.make_hole(0, 0);
       index.insert(hole);
       by_size.emplace(hole.size, hole.begin());
     } else if (random() % 2 == 0) {
@@ -53,12 +53,12 @@ TEST_CASE("hole index: best fit, next fit, floor and largest agree with a sorted
     in[i] = !in[i];
 
     const std::size_t size = random_size();
-    const HeapRecord* found = index.best_fit(size);
+    const HeapRecord* found = index.of(0).best_fit(size);
     auto expected = by_size.lower_bound({size, nullptr});
     REQUIRE((found == nullptr) == (expected == by_size.end()));
     if (found != nullptr) {
       REQUIRE(found->begin() == expected->second);
-      const HeapRecord* next = index.next_fit(const_cast<HeapRecord&>(*found));
+      const HeapRecord* next = index.of(0).next_fit(const_cast<HeapRecord&>(*found));
       ++expected;
       REQUIRE((next == nullptr) == (expected == by_size.end()));
       REQUIRE((next == nullptr || next->begin() == expected->second));

@@ -76,8 +76,14 @@ class DeviceContext {
   void wait(Stream later, Stream earlier) { wait(later, newest(earlier)); }
   // Returns the point that covers all that is queued on stream by now; it may have no event yet.
   StreamPoint newest(Stream stream) const noexcept { return {stream, next_point(stream.lane())}; }
+  // The same by lane, which is all that wait() looks at.
+  StreamPoint newest_of(std::uint32_t lane) const noexcept {
+    return {{device_, lane}, next_point(lane)};
+  }
   // Whether what is queued on later from now on comes after the point, as far as is known.
   bool is_after(std::uint32_t later, std::uint32_t earlier, std::uint64_t number) noexcept;
+  // Whether the device has come past the point, as far as is known.
+  bool is_over(std::uint32_t lane, std::uint64_t number) const noexcept;
   // Asks the driver which events are done. Returns whether any is that was not before. Nothing on a
   // thread that captures.
   bool poll() noexcept;

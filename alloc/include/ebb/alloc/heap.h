@@ -46,6 +46,10 @@ class Heap final : public Resource {
   // The same with the record alone: null is a refusal. For who keeps the record only.
   [[nodiscard]] BlockRecord* take_block(Bytes bytes, Align align, Stream stream) noexcept;
   void give_block(BlockRecord& block) noexcept;
+  // From now on the live block is used by another stream of its device as well: once it is given
+  // back, its memory is used again only after both. By a holder of the block, on any thread.
+  // Nothing in a heap whose pool has no order.
+  void note_use(BlockRecord& block, Stream stream) noexcept;
   std::optional<Bytes> try_revoke(const Block& block) noexcept override;
   OutOfMemoryInfo explain(Bytes asked) const override;
   const char* name() const noexcept override;

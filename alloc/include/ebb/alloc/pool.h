@@ -11,6 +11,8 @@
 
 namespace ebb::inline v0 {
 
+class DeviceContext;
+
 struct PoolOptions {
   std::string name = "pool";
   Bytes limit{0};                           // of reserved bytes over all heaps; 0 means none
@@ -25,6 +27,9 @@ struct PoolOptions {
   // How long a request that the limit refuses waits for others to free something, before it is
   // refused: back-pressure for threads that run ahead. 0: not at all.
   std::chrono::milliseconds limit_wait{0};
+  // The device whose streams use the memory, which keep_alive keeps: blocks are then used again in
+  // the order of its streams, and have a multiple of 256 bytes. Null: only threads use it.
+  DeviceContext* order = nullptr;
 };
 
 // Destroying a pool destroys its idle heaps; a heap with live blocks, or owned by a thread, lives

@@ -22,6 +22,8 @@ namespace ebb::inline v0 {
 
 struct PlanSetOptions {
   std::uint64_t nodes = 300'000;  // of each plan's exact search, see PlanOptions
+  // What addresses are multiples of: the default alignment of the heaps that are iterated in.
+  Align granule = default_align_cpu;
 };
 
 // What a plan set's iterations did so far.
