@@ -4,6 +4,7 @@
 // [alloc.sim]
 #pragma once
 
+#include <ebb/alloc/device_work.h>
 #include <ebb/alloc/devices.h>
 #include <ebb/alloc/error.h>
 #include <ebb/alloc/source.h>
@@ -30,20 +31,6 @@ struct GraphExec {
   std::uint64_t id = 0;
 
   constexpr bool operator==(const GraphExec&) const = default;
-};
-
-// What a fill repeats: the low width bytes of bits.
-struct FillPattern {
-  std::uint64_t bits = 0;
-  std::size_t width = 1;  // 1, 2, 4 or 8
-};
-
-// Rows of a copy between memory in which rows lie further apart than they are long. In bytes.
-struct CopyRows {
-  Bytes width;  // of a row
-  std::size_t rows = 0;
-  std::size_t to_pitch = 0;  // from one row to the next; at least width
-  std::size_t from_pitch = 0;
 };
 
 // Streams, events and graphs are known by number, so that a driver's handle that comes back for

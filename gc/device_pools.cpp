@@ -26,12 +26,11 @@ const PoolHandle& DevicePool::make(const std::shared_ptr<void>& keep_alive) {
   }
   const std::string device = to_string(context_.device());
   EBB_REQUIRE(!closed_, "Storage::make", "the runtime of ", device, " has been destroyed");
-  const bool is_pinned = kind_ == Kind::pinned;
-  Source& pages = is_pinned ? context_.pinned() : context_.pages();
-  if (is_pinned) {
+  Source& pages = is_pinned() ? context_.pinned() : context_.pages();
+  if (is_pinned()) {
     host_stream_ = context_.make_stream();
   }
-  pool_.emplace(pages, PoolOptions{.name = is_pinned ? "pinned memory for " + device : device,
+  pool_.emplace(pages, PoolOptions{.name = is_pinned() ? "pinned memory for " + device : device,
                                    .limit = limit_,
                                    .construct_cell = StorageCell::construct,
                                    .keep_alive = keep_alive,

@@ -33,6 +33,7 @@ class DevicePool {
   Heap& acquire(const std::shared_ptr<void>& keep_alive);
   // Returns the pool, or null when nothing was asked of it yet. It may have closed.
   const PoolHandle* made() const noexcept { return made_.load(std::memory_order_acquire); }
+  bool is_pinned() const noexcept { return kind_ == Kind::pinned; }
   MemoryStats stats() const noexcept;
   Bytes trim() const noexcept;
   // From now on no heap is taken; storages live on.
@@ -42,9 +43,7 @@ class DevicePool {
   // nothing is ever queued. So its blocks are used again only when all streams that used them were
   // seen to be done, since the host, which writes them next, is in no stream's order. Once the pool
   // was made.
-  Stream stream_for(Stream asked) const noexcept {
-    return kind_ == Kind::device ? asked : host_stream_;
-  }
+  Stream stream_for(Stream asked) const noexcept { return is_pinned() ? host_stream_ : asked; }
 
   // Of no other pool of this process.
   const std::uint64_t number;

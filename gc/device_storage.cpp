@@ -23,22 +23,23 @@ struct Request {
   const Place& place;
 };
 
-// The replay of what this thread makes on devices; null outside of plans.
-Replay* device_replay(const Slot& s) noexcept {
-  return s.replay != nullptr ? s.owner.record()->devices->replay() : nullptr;
-}
-
-Cell* take(const DeviceHeapLease& lease, const Request& wanted) noexcept {
-  Replay* const replay = lease.is_temporary() ? nullptr : device_replay(slot());
-  return take_cell_with_block(replay, lease.heap(), wanted.bytes, wanted.align, wanted.stream,
-                              wanted.place);
+// The replay of what this thread makes on devices; null outside of plans. Pinned memory has none:
+// a replay orders streams, and the host, which writes it, is in no stream's order.
+Replay* device_replay(const DevicePool& pool, const DeviceHeapLease& lease) noexcept {
+  const Slot& s = slot();
+  const bool follows = s.replay != nullptr && !pool.is_pinned() && !lease.is_temporary();
+  return follows ? s.owner.record()->devices->replay() : nullptr;
 }
 
 Cell& take_or_fail(const DevicePool& pool, const DeviceHeapLease& lease, const OwnerRecord& record,
                    const Request& wanted) {
-  Cell* taken = take(lease, wanted);
+  const auto take = [&] {
+    return take_cell_with_block(device_replay(pool, lease), lease.heap(), wanted.bytes,
+                                wanted.align, wanted.stream, wanted.place);
+  };
+  Cell* taken = take();
   if (taken == nullptr && make_room(record)) {
-    taken = take(lease, wanted);
+    taken = take();
   }
   if (taken == nullptr) {
     fail_for_memory("Storage::make", record.domain->impl(), *pool.made(), lease.heap(),
@@ -79,7 +80,7 @@ Storage Storage::make_in(const Owner& owner, Bytes bytes, Align align, const Bir
   const detail::Request wanted{bytes, align, pool.stream_for(stream), birth.place};
   detail::StorageCell& cell = detail::cell_of(detail::take_or_fail(pool, lease, record, wanted));
   detail::note_unowned(record);
-  if (record.devices != nullptr && !pinned) {
+  if (record.devices != nullptr && !pool.is_pinned()) {
     record.devices->note(device, stream);
   }
   detail::publish(cell, cell.block->data, bytes, pinned ? cpu : stream.device, birth,
@@ -92,19 +93,23 @@ void Storage::used_on(Stream stream) const {
   constexpr const char* function = "Storage::used_on";
   detail::StorageCell& cell = detail::cell_of(head_);
   Domain::Impl& domain = cell.owner.record()->domain->impl();
-  if (stream.device == cpu || domain.in_child()) {
-    return;
+  if (stream.device == cpu || domain.in_child() || (head_->device == cpu && !is_pinned())) {
+    return;  // the CPU's own memory is whoever's it is to keep until then
   }
   detail::DeviceMemory& device = domain.require_device(stream.device, function);
   device.context().require(stream, function);
   domain.note_use(device, stream);
   BlockRecord* const block = cell.block;
-  if (block == nullptr || block->stream.device == cpu || block->stream == stream) {
-    return;  // foreign memory, and that of the CPU, is whoever's it is to keep until then
+  if (block == nullptr || block->stream == stream) {
+    return;  // as foreign memory is
   }
   EBB_REQUIRE(block->stream.device == stream.device, function, "the storage is of ",
               to_string(block->stream.device), ", and the stream is on ", to_string(stream.device));
   cell.home->note_use(*block, stream);
+}
+
+Domain& Storage::domain() const noexcept {
+  return *detail::cell_of(head_).owner.record()->domain;
 }
 
 Stream Storage::stream() const noexcept {

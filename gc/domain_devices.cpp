@@ -31,6 +31,25 @@ DeviceContext& Domain::device(Device device, const char* function) const {
   return impl_->require_device(device, function).context();
 }
 
+DeviceContext& Domain::use(Stream stream, const char* function) const {
+  const detail::DeviceMemory& device = impl_->require_device(stream.device, function);
+  device.context().require(stream, function);
+  device.context().require_alive(function);
+  impl_->note_use(device, stream);
+  return device.context();
+}
+
+void Domain::wait_for(StreamPoint point, const char* function) const {
+  const Milliseconds patience = impl_->options.device_deadline;
+  const std::string name = to_string(point.stream.device);
+  DeviceContext& context = device(point.stream.device, function);
+  if (!context.wait_until(point, deadline_after(steady_clock(), patience))) {
+    throw DeviceError(function, 0, name,
+                      "stream " + std::to_string(point.stream.id) + " was not done after " +
+                          std::to_string(patience.count()) + " ms");
+  }
+}
+
 MemoryStats Domain::memory(Device device) const noexcept {
   if (device == cpu) {
     return memory();

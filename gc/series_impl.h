@@ -80,7 +80,7 @@ class CloseSeries::Impl {
   const CloseOptions options;
 
   detail::PlanSites plans;
-  detail::PlanSites device_plans;
+  detail::PlanSites device_plans{{.granule = default_align_cuda}};
 
   // Relaxed: figures, and hints that save the lock in a clean close.
   std::atomic<std::uint64_t> closed{0};

@@ -33,6 +33,8 @@ struct DomainOptions {
   Source* source = nullptr;  // null: the system's; must outlive the last storage
   // Each once. No context of the driver's is made before something is asked of it.
   std::vector<DomainDevice> devices = {};
+  // How long anything waits for a device before it throws DeviceError.
+  Milliseconds device_deadline{60'000};
 };
 
 struct DomainStats {
@@ -84,6 +86,12 @@ class Domain : public std::enable_shared_from_this<Domain> {
   // Returns the context of a device. Throws std::invalid_argument, with function in brackets and
   // the remedy, for one that the domain does not have.
   DeviceContext& device(Device device, const char* function) const;
+  // The same for who is about to queue work on stream: the iteration of this thread is not retired
+  // before that is done. Also throws std::invalid_argument for a stream that is not known, and
+  // DeviceError once the device is lost.
+  DeviceContext& use(Stream stream, const char* function) const;
+  // Waits until a device has come past point. Throws DeviceError at device_deadline.
+  void wait_for(StreamPoint point, const char* function) const;
   // Throws DeviceError, and logs why, when a device was lost of which that was not said yet.
   void require_devices(const char* function);
   // Releases on this thread all storages whose release was deferred. Returns whether there was any.

@@ -102,6 +102,31 @@ class OwnerScope {
   HeapStay stay_;
 };
 
+// Has what this thread makes for its current owner, without naming one, be on stream, until it ends
+// and restores what was there. Iterations that are opened meanwhile inherit the stream, and bind()
+// carries it; what is made for an iteration by its name stays on the stream that it was opened
+// under. Ends on the thread that made it. [rt.stream]
+//
+//   ebb::StreamScope on(rt, stream);
+//   ebb::Iteration it(loop);
+//   ebb::Tensor x = ebb::empty(it, {64, 784});  // on the stream's device
+class StreamScope {
+ public:
+  // owner is charged on a thread that has none: a Runtime converts to one. Throws
+  // std::invalid_argument for a stream that is not known there, and on a thread whose owner is of
+  // another runtime.
+  StreamScope(const Owner& owner, Stream stream);
+  StreamScope(const StreamScope&) = delete;
+  StreamScope& operator=(const StreamScope&) = delete;
+  StreamScope(StreamScope&&) = delete;
+  StreamScope& operator=(StreamScope&&) = delete;
+  ~StreamScope();
+
+ private:
+  Owner saved_;
+  Owner set_;
+};
+
 // Labels what this thread makes until it ends; reports show the innermost label. label must
 // outlive the storages made under it: use a literal.
 class Phase {

@@ -15,6 +15,8 @@
 
 namespace ebb::inline v0 {
 
+class Domain;
+
 namespace detail {
 
 struct StorageCell;
@@ -140,6 +142,8 @@ class Storage {
   }
   bool is_same(const Storage& other) const noexcept { return head_ == other.head_; }
 
+  // Returns the lifetimes that it belongs to; valid as long as the storage.
+  Domain& domain() const noexcept;
   // Returns the stream that it was made on; of what has none, the default one of its device.
   Stream stream() const noexcept;
   // Returns whether it is host memory that a device copies from and to by itself.
