@@ -94,9 +94,13 @@ Heap::Impl::~Impl() {
 }
 
 [[gnu::always_inline]] inline void Heap::Impl::give_now(HeapRecord& record) noexcept {
-  if (space.order() != nullptr && record.uses() != 0) [[unlikely]] {
-    return await(record);
+  if (space.order() != nullptr && (record.uses() != 0 || is_holding)) [[unlikely]] {
+    return give_later(record);
   }
+  give_at_once(record);
+}
+
+[[gnu::always_inline]] inline void Heap::Impl::give_at_once(HeapRecord& record) noexcept {
   if (record.is_marked()) [[unlikely]] {
     note_death(record);
   }
@@ -134,6 +138,10 @@ Heap::Impl::~Impl() {
       counters.uncount_block(record.size);
       give_direct(record);
       break;
+    case RecordKind::plan:  // a graph had it
+      counters.uncount_block(record.size);
+      space.give_now(record, record.stream.lane());
+      break;
     default:
       EBB_ASSERT(record.kind() == RecordKind::block);  // freed twice, or never handed out
   }
@@ -142,6 +150,20 @@ Heap::Impl::~Impl() {
 
 void Heap::Impl::give(HeapRecord& record) noexcept {
   give_now(record);
+}
+
+// Waits for one of the streams that use the block after the other, unless its own comes after all
+// of them now. Its death is noted when it is given.
+void Heap::Impl::give_later(HeapRecord& record) noexcept {
+  if (is_holding && record.kind() != RecordKind::planned) {
+    record.next_freed() = std::exchange(held, &record);
+    return;
+  }
+  record.awaited() = 0;
+  if (has_come(record)) {
+    return give_at_once(record);
+  }
+  record.next_freed() = std::exchange(awaiting, &record);
 }
 
 bool Heap::Impl::make_room(std::uint32_t size_class, std::uint32_t lane) noexcept {

@@ -53,6 +53,7 @@ class Heap::Impl {
   detail::HeapRecord* take(Bytes bytes, Align align, Stream stream) noexcept;
   void give(detail::HeapRecord& record) noexcept;
   void give_now(detail::HeapRecord& record) noexcept;      // the same, inlined
+  void give_at_once(detail::HeapRecord& record) noexcept;  // inlined, too
   void give_planned(detail::HeapRecord& record) noexcept;  // inlined, too
   // What its holder gives back.
   static detail::HeapRecord& returned(BlockRecord& block) noexcept {
@@ -158,6 +159,9 @@ class Heap::Impl {
   // Blocks that have been given back, and that other streams than their own still use. Linked by
   // next_freed.
   detail::HeapRecord* awaiting = nullptr;
+  // Those that are held for a graph that is being captured, linked in the same way.
+  bool is_holding = false;
+  detail::HeapRecord* held = nullptr;
   [[no_unique_address]] detail::ShadowMap shadow;
   // Ends the heap's life, or leaves it to the last free. The caller no longer owns it after.
   void retire() noexcept;
@@ -228,7 +232,8 @@ class Heap::Impl {
   detail::SlabSet& slabs_of(std::uint32_t lane) noexcept {
     return lane == 0 ? slabs : *more_slabs_[lane];
   }
-  void await(detail::HeapRecord& record) noexcept;
+  // Of a block that cannot be used again yet: it is held, or other streams use it.
+  void give_later(detail::HeapRecord& record) noexcept;
   bool has_come(detail::HeapRecord& record) noexcept;
   detail::HeapRecord* take_slot(std::size_t size, std::uint32_t lane) noexcept;
   bool make_room(std::uint32_t size_class, std::uint32_t lane) noexcept;

@@ -4,6 +4,8 @@
 #include "heap_impl.h"
 #include "pool_core.h"
 
+#include <ebb/alloc/check.h>
+
 #include <bit>
 #include <chrono>
 #include <exception>
@@ -21,16 +23,6 @@ detail::SlabSet* Heap::Impl::open_lane(std::uint32_t lane) noexcept {
     set = memory ? new (memory.begin) detail::SlabSet(meta) : nullptr;
   }
   return set;
-}
-
-// Waits for one of the streams that use the block after the other. Its death is noted at the end.
-void Heap::Impl::await(HeapRecord& record) noexcept {
-  record.awaited() = 0;
-  record.next_freed() = std::exchange(awaiting, &record);
-  if (has_come(record)) {
-    awaiting = record.next_freed();
-    give(record);
-  }
 }
 
 // Whether the block's own stream comes after all others that use it. The point of each is asked for
@@ -112,6 +104,54 @@ HeapRecord* Heap::Impl::take_synchronised(std::size_t size, std::size_t align,
     record = space.take_growing(size, align, lane);
   }
   return record;
+}
+
+void Heap::begin_hold() noexcept {
+  EBB_ASSERT(is_mine() && !impl_->is_holding);
+  impl_->drain();
+  impl_->is_holding = true;
+}
+
+HeldBlocks Heap::end_hold() noexcept {
+  EBB_ASSERT(is_mine() && impl_->is_holding);
+  Impl& impl = *impl_;
+  impl.drain();
+  impl.is_holding = false;
+  HeapRecord* first = std::exchange(impl.held, nullptr);
+  if (impl.plan_range.record != nullptr && !impl.plan_range.in_use) {
+    HeapRecord& range = *std::exchange(impl.plan_range.record, nullptr);
+    range.stream = impl.plan_range.stream;
+    range.set_uses(0);
+    impl.counters.count_block(range.size);
+    range.next_freed() = std::exchange(first, &range);
+  }
+  return {*this, first};
+}
+
+HeldBlocks& HeldBlocks::operator=(HeldBlocks&& other) noexcept {
+  if (this != &other) {
+    release();
+    heap_ = std::exchange(other.heap_, nullptr);
+    first_ = std::exchange(other.first_, nullptr);
+  }
+  return *this;
+}
+
+// The last one may end an orphaned heap, and the link of one that was given is the heap's.
+void HeldBlocks::release() noexcept {
+  auto* next = static_cast<HeapRecord*>(std::exchange(first_, nullptr));
+  if (next == nullptr || heap_->in_child()) {
+    return;
+  }
+  while (next != nullptr) {
+    HeapRecord& record = *next;
+    next = record.next_freed();
+    if (heap_->is_mine()) {
+      heap_->impl_->give(record);
+    } else {
+      heap_->impl_->give_foreign(record);
+    }
+  }
 }
 
 void Heap::note_use(BlockRecord& block, Stream stream) noexcept {

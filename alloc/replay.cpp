@@ -334,6 +334,13 @@ void Replay::Impl::join() noexcept {
   }
 }
 
+bool Replay::Impl::attach_early(Heap& asked, Stream stream) noexcept {
+  if (mode_ == Mode::waiting) {
+    attach(asked, stream);
+  }
+  return is_as_planned();
+}
+
 BlockRecord* Replay::Impl::take_slowly(Heap& asked, Bytes bytes, Align align, Stream stream,
                                        const Place& where) noexcept {
   EBB_ASSERT(asked.is_mine());
@@ -423,6 +430,14 @@ Cell* Replay::take_cell_with_block(Heap& heap, Bytes bytes, Align align, const S
   Cell* const cell = it.take_cell();
   cell->block = it.take_expected(bytes, align, stream);
   return cell;
+}
+
+bool Replay::attach(Heap& heap, Stream stream) noexcept {
+  return impl_->attach_early(heap, stream);
+}
+
+bool Replay::is_as_planned() const noexcept {
+  return impl_->is_as_planned();
 }
 
 void Replay::join() noexcept {

@@ -61,6 +61,10 @@ class Replay::Impl {
                          const Place& where) noexcept;
   BlockRecord* take_slowly(Heap& asked, Bytes bytes, Align align, Stream stream,
                            const Place& where) noexcept;
+  bool attach_early(Heap& asked, Stream stream) noexcept;
+  bool is_as_planned() const noexcept {
+    return mode_ == Mode::solid && !deviated_ && displaced_ == 0;
+  }
   void join() noexcept;
   // Of this one's record, on behalf of the heap.
   bool note_death(detail::HeapRecord& record, bool elsewhere) noexcept {

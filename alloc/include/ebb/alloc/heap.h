@@ -9,6 +9,7 @@
 #include <ebb/alloc/stats.h>
 
 #include <memory>
+#include <utility>
 
 namespace ebb::inline v0 {
 
@@ -26,6 +27,30 @@ struct Cell {
   Cell* next_block = nullptr;
 };
 inline constexpr Bytes cell_bytes{256};
+
+class Heap;
+
+// What a captured graph uses of a heap: nobody else gets it before this ends. That may be on any
+// thread, and after the end of the pool. [alloc.graph]
+class HeldBlocks {
+ public:
+  HeldBlocks() noexcept = default;
+  HeldBlocks(HeldBlocks&& other) noexcept
+      : heap_(std::exchange(other.heap_, nullptr)), first_(std::exchange(other.first_, nullptr)) {}
+  HeldBlocks& operator=(HeldBlocks&& other) noexcept;
+  HeldBlocks(const HeldBlocks&) = delete;
+  HeldBlocks& operator=(const HeldBlocks&) = delete;
+  ~HeldBlocks() { release(); }
+
+  void release() noexcept;
+
+ private:
+  friend class Heap;
+  HeldBlocks(Heap& heap, BlockRecord* first) noexcept : heap_(&heap), first_(first) {}
+
+  Heap* heap_ = nullptr;
+  BlockRecord* first_ = nullptr;
+};
 
 // [alloc.heap]: best fit over coalesced holes, lowest address among equals, growing last; slabs of
 // 8 KiB for sizes up to 4 KiB. Records live outside the blocks. The owner takes no lock; frees by
@@ -50,6 +75,11 @@ class Heap final : public Resource {
   // back, its memory is used again only after both. By a holder of the block, on any thread.
   // Nothing in a heap whose pool has no order.
   void note_use(BlockRecord& block, Stream stream) noexcept;
+  // From here to end_hold, blocks outside a plan's range that are given back are held instead, for
+  // a graph that is being captured. Owner only. [alloc.graph]
+  void begin_hold() noexcept;
+  // Returns them, and with them the range of the plan that the last iteration followed.
+  HeldBlocks end_hold() noexcept;
   std::optional<Bytes> try_revoke(const Block& block) noexcept override;
   OutOfMemoryInfo explain(Bytes asked) const override;
   const char* name() const noexcept override;
@@ -88,6 +118,7 @@ class Heap final : public Resource {
   bool in_child() const noexcept;
 
  private:
+  friend class HeldBlocks;
   friend class PoolCore;
   friend class Replay;
   class Impl;

@@ -134,6 +134,11 @@ class Replay {
   // As Heap::take_cell_with_block.
   [[nodiscard]] Cell* take_cell_with_block(Heap& heap, Bytes bytes, Align align,
                                            const Stream& stream, const Place& place) noexcept;
+  // Begins to go along with heap, for what is made on stream, before anything is. Returns whether
+  // it follows a plan, in a range of its own. [alloc.graph]
+  bool attach(Heap& heap, Stream stream) noexcept;
+  // Whether it still does, and has had every block where the plan has it.
+  bool is_as_planned() const noexcept;
   // Blocks that other threads freed count as freed by now: called where those threads have ended
   // their share of the work.
   void join() noexcept;
