@@ -10,7 +10,6 @@
 #include <ebb/alloc/source.h>
 #include <ebb/alloc/stream.h>
 
-#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -24,13 +23,6 @@ struct Event {
   std::uint64_t id = 0;
 
   constexpr bool operator==(const Event&) const = default;
-};
-
-// Captured work that can be launched as a whole. Numbered as events are.
-struct GraphExec {
-  std::uint64_t id = 0;
-
-  constexpr bool operator==(const GraphExec&) const = default;
 };
 
 // Streams, events and graphs are known by number, so that a driver's handle that comes back for

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <ebb/alloc/bytes.h>
+#include <ebb/alloc/device_work.h>
 #include <ebb/alloc/source.h>
 #include <ebb/alloc/stream.h>
 
@@ -23,9 +24,6 @@ namespace ebb::inline v0 {
 
 class Backend;
 class DeviceError;
-struct CopyRows;
-struct FillPattern;
-struct GraphExec;
 
 // Points are numbered per lane. Memory that a stream has done with is known by the point that the
 // next event on it will have: who comes after that may have it. "After" is known without asking the

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What copies and fills on a device are told in one piece. For ebb's modules only: not installed.
-// Values. [alloc.cuda]
+// What can be queued on a stream, as values. For ebb's modules only: not installed. Any thread.
 #pragma once
 
 #include <ebb/alloc/bytes.h>
@@ -9,6 +8,13 @@
 #include <cstdint>
 
 namespace ebb::inline v0 {
+
+// Captured work that can be launched as a whole. Numbered as events are.
+struct GraphExec {
+  std::uint64_t id = 0;
+
+  constexpr bool operator==(const GraphExec&) const = default;
+};
 
 // What a fill repeats: the low width bytes of bits.
 struct FillPattern {
