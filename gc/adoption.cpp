@@ -61,7 +61,9 @@ std::optional<Bytes> revoke(StorageCell& cell, Domain::Impl& impl, Cell*& to_rel
   std::optional<Bytes> gone;
   cell.flags.fetch_or(storage_revoked, std::memory_order_seq_cst);
   BlockRecord* const block = cell.owned_block();
-  if (block != nullptr && cell.holders.load(std::memory_order_seq_cst) == 0) {
+  // Pinned memory is on the CPU too, but a device may still copy from it.
+  if (block != nullptr && block->stream.device == cpu &&
+      cell.holders.load(std::memory_order_seq_cst) == 0) {
     gone = block->top->try_revoke(block->block(block->data));
   }
   if (gone.has_value()) {

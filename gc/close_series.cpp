@@ -22,6 +22,9 @@ constexpr Milliseconds longest_patience = std::chrono::hours(24);
 }  // namespace
 
 Replay* CloseSeries::Impl::begin_replay(OwnerRecord& record, const Place& place) noexcept {
+  if (record.devices != nullptr) {
+    record.devices->begin(options.plans ? &device_plans : nullptr, place);
+  }
   const std::shared_ptr<PlanSet>* const set = options.plans ? plans.find(place) : nullptr;
   if (set == nullptr) {
     return nullptr;
@@ -38,16 +41,23 @@ Replay* CloseSeries::Impl::begin_replay(OwnerRecord& record, const Place& place)
 }
 
 void CloseSeries::Impl::end_replay(OwnerRecord& record, const Place& place) noexcept {
+  if (record.devices != nullptr && record.devices->end_replay()) {
+    plan(*record.devices->plans());
+  }
   if (record.replay == nullptr || !record.replay->end()) [[likely]] {
     return;
   }
+  if (const std::shared_ptr<PlanSet>* const set = plans.find(place)) {
+    plan(*set);
+  }
+}
+
+void CloseSeries::Impl::plan(const std::shared_ptr<PlanSet>& set) noexcept {
   if (options.plan_elsewhere == nullptr || domain->has_ended()) {
     return;  // once the runtime has ended, so have its executors
   }
-  const std::shared_ptr<PlanSet>* const set = plans.find(place);
-  if (set != nullptr && (*set)->claim_work() &&
-      !options.plan_elsewhere(options.plan_context, *set)) {
-    (*set)->unclaim_work();
+  if (set->claim_work() && !options.plan_elsewhere(options.plan_context, set)) {
+    set->unclaim_work();
   }
 }
 
@@ -277,6 +287,7 @@ void CloseSeries::rethrow_stored() {
 void CloseSeries::finish() {
   impl_.mark().require_own_process("Loop::finish");
   impl_->wait_for_devices(1);
+  impl_->domain->require_devices("Loop::finish");
   impl_->domain->run_deferred();
   rethrow_stored();
 }
@@ -291,7 +302,7 @@ void CloseSeries::on_collect(std::function<void()> hook) {
 bool CloseSeries::wait_plan(Milliseconds patience) {
   impl_.mark().require_own_process("Loop::wait_plan");
   const auto deadline = std::chrono::steady_clock::now() + std::min(patience, longest_patience);
-  for (const std::shared_ptr<PlanSet>& set : impl_->plans.all()) {
+  for (const std::shared_ptr<PlanSet>& set : plans()) {
     const auto left = deadline - std::chrono::steady_clock::now();
     if (!set->wait(std::max(std::chrono::ceil<Milliseconds>(left), Milliseconds::zero()))) {
       return false;
@@ -301,7 +312,11 @@ bool CloseSeries::wait_plan(Milliseconds patience) {
 }
 
 std::vector<std::shared_ptr<PlanSet>> CloseSeries::plans() const {
-  return impl_->plans.all();
+  std::vector<std::shared_ptr<PlanSet>> sets = impl_->plans.all();
+  for (std::shared_ptr<PlanSet>& set : impl_->device_plans.all()) {
+    sets.push_back(std::move(set));
+  }
+  return sets;
 }
 
 std::string CloseSeries::save_plans() const {

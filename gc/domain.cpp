@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The lifetimes of one runtime: owner records, pools, log, shutdown.
+#include "device_heaps.h"
 #include "domain_impl.h"
 #include "log_safely.h"
 #include "slot.h"
@@ -45,7 +46,11 @@ Domain::Impl::Impl(Domain& its_domain, DomainOptions its_options)
     : domain(its_domain),
       options(std::move(its_options)),
       serial(next_serial()),
-      pool_number(next_pool_number()) {}
+      pool_number(next_pool_number()) {
+  for (const DomainDevice& device : options.devices) {
+    devices.emplace_back(device, devices.size());
+  }
+}
 
 void Domain::Impl::throw_unusable(const char* function) const {
   mark.require_own_process(function);
@@ -56,6 +61,9 @@ void Domain::Impl::throw_unusable(const char* function) const {
 OwnerRecord& Domain::Impl::make_record(OwnerKind kind, PoolHandle its_pool, std::uint64_t number) {
   const std::lock_guard lock(records_mutex_);
   OwnerRecord& record = records_.emplace_back(domain, kind, std::move(its_pool), number);
+  if (!devices.empty() && kind == OwnerKind::iteration) {
+    record.devices = std::make_unique<detail::DeviceUse>(devices);
+  }
   idle_.reserve(records_.size());  // so that give_record never allocates
   resting_.reserve(records_.size());
   return record;
@@ -205,7 +213,11 @@ bool Domain::run_deferred() noexcept {
 
 Bytes Domain::trim() noexcept {
   run_deferred();
-  return impl_->long_lived->pool.trim();
+  Bytes given = impl_->long_lived->pool.trim();
+  for (const detail::DeviceMemory& device : impl_->devices) {
+    given += device.memory.trim() + device.pinned.trim();
+  }
+  return given;
 }
 
 std::string Domain::Impl::describe_outliving() const {
@@ -223,12 +235,20 @@ void Domain::shutdown() noexcept {
   impl_->long_lived->end_generation();
   impl_->deferred.close();
   detail::park_heap_of_pool(impl_->pool_number);
+  for (const detail::DeviceMemory& device : impl_->devices) {
+    detail::park_device_heap_of_pool(device.memory.number);
+    detail::park_device_heap_of_pool(device.pinned.number);
+  }
   if (impl_->long_lived->live() > 0) {
     detail::log_safely(*this, LogLevel::info, [this] { return impl_->describe_outliving(); });
   }
   impl_->ended.store(true, std::memory_order_release);
   impl_->stay_for_open_guards();
   impl_->pool.reset();
+  for (detail::DeviceMemory& device : impl_->devices) {
+    device.memory.close();
+    device.pinned.close();
+  }
 }
 
 }  // namespace ebb::inline v0

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "deferred.h"
+#include "device_pools.h"
 #include "owner_record.h"
 
 #include <ebb/alloc/address_map.h>
@@ -36,6 +37,24 @@ class Domain::Impl {
   // The runtime ends: the domain stays for the guards that are still open, in slots of any thread.
   void stay_for_open_guards() noexcept;
 
+  // Null where the domain does not have the device.
+  detail::DeviceMemory* find_device(Device device) noexcept;
+  // As Domain::device.
+  detail::DeviceMemory& require_device(Device device, const char* function);
+  // The thread's iteration has queued work on stream, or is about to.
+  void note_use(const detail::DeviceMemory& device, Stream stream) noexcept;
+  // Calls visit(pool) for each pool besides the CPU's that was asked for something.
+  template <class Visit>
+  void for_each_device_pool(Visit visit) const {
+    for (const detail::DeviceMemory& device : devices) {
+      for (const detail::DevicePool* its : {&device.memory, &device.pinned}) {
+        if (const PoolHandle* const handle = its->made()) {
+          visit(*handle);
+        }
+      }
+    }
+  }
+
   // Returns what the log says of storages that outlive the runtime.
   std::string describe_outliving() const;
 
@@ -56,6 +75,8 @@ class Domain::Impl {
   // Made by Domain::make, closed by shutdown; all others go through the handle of a record, since
   // they may come when it has closed.
   std::optional<Pool> pool;
+  // A deque: they do not move. Closed with the pool.
+  std::deque<detail::DeviceMemory> devices;
   // Set by shutdown before the pool closes, so that late calls say so. Release and acquire.
   std::atomic<bool> ended{false};
   OwnerRecord* long_lived = nullptr;  // set once, in make

@@ -15,8 +15,11 @@
 namespace ebb::inline v0 {
 namespace {
 
+// Whether the device has come past all that the iteration queued. Others may count down at any
+// time; streams are asked, by one thread at a time.
 bool is_retired(const OwnerRecord& record) noexcept {
-  return record.device_work.load(std::memory_order_seq_cst) == 0;
+  return record.device_work.load(std::memory_order_seq_cst) == 0 &&
+         (record.devices == nullptr || record.devices->is_retired());
 }
 
 std::string describe(const CloseSeries::Impl& series, std::uint64_t iteration) {
@@ -26,6 +29,9 @@ std::string describe(const CloseSeries::Impl& series, std::uint64_t iteration) {
 
 // The longest sleep: another thread of the loop may drop the record that this one waits for.
 constexpr std::chrono::milliseconds longest_sleep{50};
+// Between which bounds sleeps grow where streams are asked: nobody tells when they are there.
+constexpr std::chrono::microseconds shortest_nap{50};
+constexpr std::chrono::microseconds longest_nap{1000};
 
 }  // namespace
 
@@ -58,6 +64,7 @@ void CloseSeries::Impl::wait_for_devices(std::size_t most) {
   const TimePoint start = clock.now();
   const TimePoint deadline = deadline_after(clock, options.device_deadline);
   detail::SlowNotice notice(start);
+  std::chrono::microseconds nap = shortest_nap;
   for (;;) {
     Unretired oldest{};
     {
@@ -79,8 +86,11 @@ void CloseSeries::Impl::wait_for_devices(std::size_t most) {
     }
     const detail::Waiting waiting(*oldest.record);
     std::unique_lock lock(oldest.record->mutex);
-    if (!is_retired(*oldest.record)) {
-      clock.wait_until(oldest.record->changed, lock, std::min(deadline, now + longest_sleep));
+    const bool asks = oldest.record->devices != nullptr;
+    if (asks || oldest.record->device_work.load(std::memory_order_seq_cst) != 0) {
+      const auto until = now + (asks ? TimePoint::duration(nap) : longest_sleep);
+      clock.wait_until(oldest.record->changed, lock, std::min(deadline, until));
+      nap = std::min(2 * nap, longest_nap);
     }
   }
 }
@@ -88,6 +98,9 @@ void CloseSeries::Impl::wait_for_devices(std::size_t most) {
 void CloseSeries::Impl::leave_devices() noexcept {
   const std::lock_guard lock(unretired_mutex_);
   for (const Unretired& unretired : unretired_) {
+    if (unretired.record->devices != nullptr) {
+      unretired.record->devices->forget();
+    }
     domain->impl().give_record(*unretired.record);
   }
   unretired_.clear();

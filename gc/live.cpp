@@ -14,8 +14,7 @@ std::vector<StragglerPlace> live_storages(const Owner& owner) {
 }
 
 std::vector<StragglerPlace> live_storages(const Domain& domain) {
-  const Domain::Impl& impl = domain.impl();
-  return detail::find_live(impl, impl.long_lived->pool);
+  return detail::find_live(domain.impl());
 }
 
 std::string to_string(const std::vector<StragglerPlace>& places) {

@@ -48,6 +48,7 @@ OpenOwner::OpenOwner(CloseSeries& series, std::uint64_t iteration, Place place)
   series.rethrow_stored();
   detail::drop_stale_owner();
   impl.wait_for_devices(impl.options.in_flight);
+  impl.domain->require_devices("Iteration");
   run_idle_releases(impl.domain->impl());
   record_ = impl.spare.exchange(nullptr, std::memory_order_acquire);
   if (record_ == nullptr) {
@@ -166,6 +167,9 @@ CloseResult OpenOwner::close_steps(Reports reports) {
   }
   open_ = false;
   impl.end_replay(record, place_);
+  if (record.devices != nullptr) {
+    record.devices->end();
+  }
   // Storages that a foreign thread makes with a copied owner at this very moment either see the
   // end, or are seen here.
   record.end_generation();
@@ -189,6 +193,7 @@ CloseResult OpenOwner::close_steps(Reports reports) {
   if (failed != nullptr) {
     std::rethrow_exception(failed);
   }
+  impl.domain->require_devices("Iteration::close");
   return result;
 }
 
@@ -207,7 +212,8 @@ void OpenOwner::leave() noexcept {
 void OpenOwner::let_go() noexcept {
   OwnerRecord& record = *record_;
   CloseSeries::Impl& impl = series_.impl();
-  if (record.device_work.load(std::memory_order_seq_cst) != 0) [[unlikely]] {
+  if (record.device_work.load(std::memory_order_seq_cst) != 0 ||
+      (record.devices != nullptr && !record.devices->is_retired())) [[unlikely]] {
     return impl.add_unretired(record);
   }
   OwnerRecord* expected = nullptr;

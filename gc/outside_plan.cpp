@@ -18,8 +18,13 @@ OutsidePlan::~OutsidePlan() {
 }
 
 void note_join() noexcept {
-  if (Replay* const replay = detail::slot().replay) {
-    replay->join();
+  const detail::Slot& slot = detail::slot();
+  if (slot.replay == nullptr) {
+    return;
+  }
+  slot.replay->join();
+  if (slot.owner.record()->devices != nullptr) {
+    slot.owner.record()->devices->join_replay();
   }
 }
 

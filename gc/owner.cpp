@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Owner handles and the scopes that set them. [gc.owner]
+#include "device_heaps.h"
 #include "domain_impl.h"
 #include "owner_record.h"
 #include "slot.h"
 
+#include <ebb/alloc/check.h>
+#include <ebb/alloc/device_context.h>
 #include <ebb/alloc/fork.h>
 #include <ebb/gc/owner.h>
 
@@ -54,9 +57,31 @@ OwnerScope::~OwnerScope() {
   if (owner && owner.domain()->impl().skip_restore.load(std::memory_order_relaxed)) [[unlikely]] {
     return;  // only the tests that prove the tagging tests can fail set this
   }
+  if (stay_ == HeapStay::with_scope && detail::slot().device_heaps != 0) [[unlikely]] {
+    detail::park_device_heaps_within(saved_.scopes);
+  }
   // A loader's heap always goes back to its pool: the loader may end before the thread does.
   detail::leave_owner(saved_,
                       stay_ == HeapStay::with_thread && owner && owner.kind() != OwnerKind::loader);
+}
+
+StreamScope::StreamScope(const Owner& owner, Stream stream) : saved_(detail::slot().owner) {
+  constexpr const char* function = "StreamScope";
+  EBB_REQUIRE(owner, function, "the owner is empty: pass a Runtime or an Iteration");
+  EBB_REQUIRE(!saved_ || saved_.domain() == owner.domain(), function,
+              "this thread works for another runtime");
+  if (stream.device != cpu) {
+    owner.domain()->device(stream.device, function).require(stream, function);
+  }
+  set_ = (saved_ ? saved_ : owner).on(stream);
+  detail::slot().owner = set_;
+}
+
+// Guards may have ended in another order: then somebody else's stream is there.
+StreamScope::~StreamScope() {
+  if (detail::slot().owner == set_) {
+    detail::slot().owner = saved_;
+  }
 }
 
 Phase::Phase(const char* label) noexcept : saved_(detail::slot().phase) {

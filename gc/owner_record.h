@@ -3,6 +3,7 @@
 // domain, is used again for later iterations, and is checked by its generation. [gc.count]
 #pragma once
 
+#include "device_use.h"
 #include "place_index.h"
 #include "scoped_resource.h"
 #include "tally.h"
@@ -186,6 +187,8 @@ class alignas(64) OwnerRecord {
 
   // How its iterations follow their plans; made when one is first to. Opening thread only.
   std::unique_ptr<Replay> replay;
+  // What they have to do with devices; null where the domain has none. Set when the record is made.
+  std::unique_ptr<detail::DeviceUse> devices;
   // Set before the generation ends by a guard that another thread destroys, which cannot end the
   // replay. Such a record is not used again. Relaxed: read where the end was seen.
   std::atomic<bool> ended_elsewhere{false};

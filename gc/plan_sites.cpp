@@ -46,9 +46,8 @@ const std::shared_ptr<PlanSet>* PlanSites::find_slowly(const Place& place) noexc
   const Site* site = known(place);
   if (site == nullptr || site->place != place) {
     try {
-      sites_.push_back(site == nullptr
-                           ? Site{place, std::make_shared<PlanSet>(PlanSetOptions{}, place)}
-                           : Site{place, site->plans, true});
+      sites_.push_back(site == nullptr ? Site{place, std::make_shared<PlanSet>(options_, place)}
+                                       : Site{place, site->plans, true});
       site = &sites_.back();
     } catch (const std::bad_alloc&) {
       if (site == nullptr) {

@@ -18,6 +18,8 @@ namespace ebb::inline v0::detail {
 
 class PlanSites {
  public:
+  explicit PlanSites(PlanSetOptions options = {}) noexcept : options_(options) {}
+
   // Returns the set of a place, made when it is first asked for, or null without memory. Without a
   // lock where the place is the last one's again. Lives as long as this.
   const std::shared_ptr<PlanSet>* find(const Place& place) noexcept {
@@ -47,6 +49,7 @@ class PlanSites {
   // With the lock held. Null: none.
   const Site* known(const Place& place) const noexcept;
 
+  const PlanSetOptions options_;  // of each set that is made here
   // Release and acquire: who reads it sees the site whole.
   std::atomic<const Site*> last_{nullptr};
   mutable std::mutex mutex_;  // guards what follows

@@ -51,6 +51,9 @@ void for_each_owned(const OwnerRecord& record, Visit visit) {
   const bool everywhere =
       record.kind != OwnerKind::iteration || record.has_immigrants.load(std::memory_order_relaxed);
   for_each_live(record.pool, everywhere ? 0 : record.since, &record, visit);
+  // Of which there are few in comparison.
+  record.domain->impl().for_each_device_pool(
+      [&](const PoolHandle& pool) { for_each_live(pool, 0, &record, visit); });
 }
 
 }  // namespace ebb::inline v0::detail

@@ -60,10 +60,14 @@ class CloseSeries::Impl {
   // Logs what make_text returns, unless too much was logged lately.
   void log_limited(LogLevel level, std::string text);
 
-  // Begins the replay of an iteration opened at place; null where it is to have no plan.
+  // Begins the replay of an iteration opened at place; null where it is to have no plan. That of
+  // what it makes on a device begins with the first of it.
   Replay* begin_replay(OwnerRecord& record, const Place& place) noexcept;
   // Ends it, and sees to it that what was recorded is planned.
   void end_replay(OwnerRecord& record, const Place& place) noexcept;
+
+  // Has what was recorded planned by another thread, if one can be told.
+  void plan(const std::shared_ptr<PlanSet>& set) noexcept;
 
   // A closed iteration that devices still work for. Takes the record.
   void add_unretired(OwnerRecord& record) noexcept;
@@ -76,6 +80,7 @@ class CloseSeries::Impl {
   const CloseOptions options;
 
   detail::PlanSites plans;
+  detail::PlanSites device_plans{{.granule = default_align_cuda}};
 
   // Relaxed: figures, and hints that save the lock in a clean close.
   std::atomic<std::uint64_t> closed{0};

@@ -2,6 +2,7 @@
 // The thread-local slot: entering and leaving owners, and which heap stays with the thread.
 #include "slot.h"
 
+#include "device_heaps.h"
 #include "domain_impl.h"
 
 #include <new>
@@ -40,6 +41,7 @@ struct ParkAtExit {
     if (this_slot.heap != nullptr && !this_slot.heap_inherited) {
       Pool::park(*this_slot.heap);
     }
+    park_device_heaps();
     this_slot = Slot{};
   }
 };
@@ -69,6 +71,10 @@ void watch_thread_end() noexcept {
   this_slot.watched = true;
 }
 
+bool keeps_heaps() noexcept {
+  return !thread_ended && (this_slot.owner || !fallback_owner());
+}
+
 std::uint64_t ask_thread_number() noexcept {
   this_slot.thread = static_cast<std::uint64_t>(syscall(SYS_gettid));
   return this_slot.thread;
@@ -82,6 +88,9 @@ void drop_stale_replay(const OwnerRecord& record) noexcept {
   Replay* const replay = std::exchange(this_slot.replay, nullptr);
   if (replay != nullptr && record.ended_elsewhere.load(std::memory_order_relaxed)) {
     replay->end();
+    if (record.devices != nullptr) {
+      record.devices->end_replay();
+    }
   }
 }
 
@@ -135,6 +144,7 @@ void leave_owner(const Slot& saved, bool keep_heap) noexcept {
   restored.thread = this_slot.thread;
   restored.watched = this_slot.watched;
   restored.has_fallbacks = this_slot.has_fallbacks;
+  restored.device_heaps = this_slot.device_heaps;
   restored.phase = this_slot.phase;
   restored.defer_releases = this_slot.defer_releases;
   this_slot = restored;
@@ -181,9 +191,8 @@ void HeapLease::take(const OwnerRecord& record) {
   record.domain->impl().require_usable("Storage::make");
   Heap& taken = record.pool.acquire();
   heap_ = &taken;
-  // A thread with a fallback owner is a pool's, and nobody tells when it has gone idle.
   const bool inherited = this_slot.heap != nullptr && this_slot.heap_inherited;
-  if (thread_ended || inherited || (!this_slot.owner && fallback_owner())) {
+  if (inherited || !keeps_heaps()) {
     temporary_ = true;
     return;
   }

@@ -33,8 +33,12 @@ inline Slot& kept_slot() noexcept {
 // Throws std::bad_alloc. [rt.fork]
 void install_slot_hook();
 
-// From now on the end of this thread parks its heap, and tells an open guard.
+// From now on the end of this thread parks its heaps, and tells an open guard.
 void watch_thread_end() noexcept;
+
+// Whether this thread keeps heaps that it takes: not while it ends, nor where nobody tells when it
+// has gone idle, as a pool's thread with a fallback owner.
+bool keeps_heaps() noexcept;
 
 // Asks the system for this thread's number and keeps it in the slot.
 std::uint64_t ask_thread_number() noexcept;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Making, charging and transferring storages. [gc.count] [gc.storage]
-#include "deferred.h"
 #include "domain_impl.h"
 #include "slot.h"
+#include "storage_birth.h"
 #include "storage_cell.h"
 #include "stragglers.h"
 
@@ -23,183 +23,12 @@ Domain::Impl& owner_impl(const StorageCell& cell) noexcept {
   return cell.owner.record()->domain->impl();
 }
 
-void note_late(Domain& domain) noexcept {
-  Domain::Impl& impl = domain.impl();
-  impl.storages_late.fetch_add(1, std::memory_order_relaxed);
-  if (!impl.late_logged.exchange(true, std::memory_order_relaxed)) {
-    domain.log(LogLevel::warning,
-               "a storage was made for an iteration that had already closed (a task or a bound "
-               "function ran late): it is charged to the runtime; said once");
-  }
-}
-
-// After the storage's word names record, which the generation wanted was charged in: if that has
-// closed meanwhile, the close may have looked before the word was there, so the storage goes on to
-// the runtime here. Either this sees the end, or one of the close's scans sees the word.
-void follow_close(StorageCell& cell, OwnerRecord& record, std::uint64_t wanted,
-                  std::uint64_t thread) noexcept {
-  if (record.kind != OwnerKind::iteration ||
-      record.generation.load(std::memory_order_seq_cst) == wanted) [[likely]] {
-    return;
-  }
-  // The record is not opened again before its last count is gone.
-  OwnerRecord& runtime = *record.domain->impl().long_lived;
-  const std::int64_t bytes = signed_bytes(cell.bytes);
-  runtime.add(bytes, thread);
-  if (cell.owner.transfer_from(record, runtime)) {
-    record.subtract(bytes, thread);
-    note_late(*record.domain);
-  } else {
-    runtime.subtract(bytes, thread);  // adopted
-  }
-}
-
-// What a storage is born with.
-struct Maker {
-  OwnerRecord& record;
-  Heap& home;
-  std::uint64_t thread;
-  std::uint64_t sequence;  // its number in the record
-  const char* phase;
-};
-
-// One storage charged to whom it belongs: the wanted owner, or the runtime when that has closed.
-// Undone unless commit() is called.
-class Charge {
- public:
-  [[gnu::always_inline]] Charge(const Owner& owner, Bytes bytes, const char* function)
-      : record_(owner.record()),
-        generation_(owner.generation()),
-        bytes_(signed_bytes(bytes)),
-        thread_(this_thread_number()) {
-    if (record_ == nullptr) {
-      throw std::invalid_argument("[" + std::string(function) + "] the owner is empty");
-    }
-    if (!record_->charge(owner.generation(), bytes_, thread_)) {
-      charge_runtime(function);
-    }
-  }
-  Charge(const Charge&) = delete;
-  Charge& operator=(const Charge&) = delete;
-  Charge(Charge&&) = delete;
-  Charge& operator=(Charge&&) = delete;
-  ~Charge() {
-    if (record_ != nullptr) {
-      record_->subtract(bytes_, thread_);
-    }
-  }
-
-  OwnerRecord& record() const noexcept { return *record_; }
-  // Of the storage that is charged; once.
-  Maker maker(Heap& home) const noexcept {
-    const bool mine = record_->opener.load(std::memory_order_relaxed) == thread_;
-    return {*record_, home, thread_,
-            mine ? record_->next_sequence()
-                 : record_->remote_sequence.fetch_add(1, std::memory_order_relaxed),
-            slot().phase};
-  }
-  // cell names the record now. This thread's own iteration cannot have closed meanwhile.
-  void commit(StorageCell& cell) noexcept {
-    if (record_->opener.load(std::memory_order_relaxed) != thread_) [[unlikely]] {
-      follow_close(cell, *record_, generation_, thread_);
-    }
-    record_ = nullptr;
-  }
-
- private:
-  void charge_runtime(const char* function) {
-    Domain& domain = *record_->domain;
-    Domain::Impl& impl = domain.impl();
-    record_ = impl.long_lived;
-    if (!record_->charge(impl.long_lived_generation, bytes_, thread_)) {
-      record_ = nullptr;
-      impl.throw_unusable(function);
-    }
-    note_late(domain);
-  }
-
-  OwnerRecord* record_;
-  std::uint64_t generation_;
-  std::int64_t bytes_;
-  std::uint64_t thread_;
-};
-
-// Every heap is on the host as yet: its memory must not pass for a device's.
-[[noreturn, gnu::cold]] void refuse_device(Device device) {
-  throw std::invalid_argument("[Storage::make] there is no memory on " + to_string(device) +
-                              " yet: wrap memory of your own");
-}
-
-// Runs deferred releases for a request that was refused. Returns whether there were any. The slot's
-// heap is in use meanwhile, so a finalizer that wants another one must not park it.
-bool make_room(const OwnerRecord& record) noexcept {
-  Slot& s = slot();
-  if (s.defer_releases) {
-    return false;
-  }
-  Heap* const heap = s.heap;
-  const bool inherited = s.heap_inherited;
-  s.heap_inherited = heap != nullptr;
-  const bool any = record.domain->impl().deferred.run(nullptr);
-  if (s.heap == heap) {
-    s.heap_inherited = inherited;
-  }
-  return any;
-}
-
 // Whether owner is the iteration that this thread has open, on the host: what most storages are
 // made for.
 [[gnu::always_inline]] inline bool is_own(const Owner& owner, const Slot& s) noexcept {
   return s.own != nullptr && owner.record() == s.own &&
          s.own->generation.load(std::memory_order_relaxed) == owner.generation() &&
          owner.stream().device == cpu;
-}
-
-void note_unowned(const OwnerRecord& record) noexcept {
-  if (!slot().owner && !fallback_owner()) [[unlikely]] {
-    record.domain->impl().storages_unowned.fetch_add(1, std::memory_order_relaxed);
-  }
-}
-
-// Clears what the last storage of a cell was marked with.
-[[gnu::cold, gnu::noinline]] void clear_marks(StorageCell& cell) noexcept {
-  cell.flags.store(0, std::memory_order_relaxed);
-  cell.name.store(nullptr, std::memory_order_relaxed);
-  cell.adopted.store(0, std::memory_order_relaxed);
-  cell.finalizers = nullptr;
-}
-
-// Fills a fresh cell, which has the bytes already, and publishes it. Writes are what making a
-// storage takes longest for.
-[[gnu::always_inline]] inline void publish(StorageCell& cell, void* data, Bytes bytes,
-                                           Device device, const Birth& birth,
-                                           const Maker& maker) noexcept {
-  if (cell.flags.load(std::memory_order_relaxed) != 0) [[unlikely]] {
-    clear_marks(cell);
-  }
-  std::uint64_t counts = StorageHead::only_one;
-  if (maker.record.tracks) [[unlikely]] {
-    counts += StorageHead::one_weak;
-    cell.flags.store(storage_tracked, std::memory_order_relaxed);
-  }
-  cell.counts.store(counts, std::memory_order_relaxed);
-  cell.data = data;
-  cell.bytes = bytes;
-  cell.device = device;
-  cell.home = &maker.home;
-  cell.thread = maker.thread;
-  cell.sequence = maker.sequence;
-  cell.iteration = maker.record.iteration;
-  cell.phase = maker.phase;
-  // Part by part: they were written a moment ago in pieces of other sizes, for which a wide load
-  // would wait.
-  cell.birth.place.file = birth.place.file;
-  cell.birth.place.line = birth.place.line;
-  cell.birth.note.format = birth.note.format;
-  if (birth.note.format != nullptr) {
-    cell.birth.note.bytes = birth.note.bytes;
-  }
-  cell.owner.set(maker.record);
 }
 
 // Gives a storage that its caller holds the weak reference that scans ask for. The caller's strong
@@ -260,7 +89,7 @@ Storage Storage::make_after_refusal(const Owner& owner, Bytes bytes, Align align
 
 Storage Storage::make_slowly(const Owner& owner, Bytes bytes, Align align, const Birth& birth) {
   if (owner.stream().device != cpu) [[unlikely]] {
-    detail::refuse_device(owner.stream().device);
+    return make_on_device(owner, bytes, align, birth);
   }
   detail::Charge charge(owner, bytes, "Storage::make");
   detail::HeapLease lease(charge.record());

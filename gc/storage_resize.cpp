@@ -136,6 +136,13 @@ void Storage::swap(Storage& other) {
   if (is_same(other)) {
     return;
   }
+  for (const Storage* storage :
+       {static_cast<const Storage*>(this), static_cast<const Storage*>(&other)}) {
+    // Their streams are known by the struct that a block came with.
+    EBB_REQUIRE(storage->device() == cpu && !storage->is_pinned(), function, "a storage is ",
+                storage->is_pinned() ? "pinned" : "on " + to_string(storage->device()),
+                ": only those in the CPU's own memory are swapped");
+  }
   require_unheld(head_, function);
   require_unheld(other.head_, function);
   require_memory(function);

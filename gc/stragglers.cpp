@@ -154,11 +154,23 @@ std::vector<StragglerPlace> find_live(const Domain::Impl& domain, const PoolHand
   return places.sorted();
 }
 
-std::string describe_holders(const OwnerRecord& record) {
+std::vector<StragglerPlace> find_live(const Domain::Impl& domain) {
+  Places places(no_thread);
+  const auto add = [&places](const StorageCell& cell) { places.add(cell); };
+  const std::lock_guard lock(domain.replace_mutex);
+  for_each_live(domain.long_lived->pool, 0, nullptr, add);
+  domain.for_each_device_pool(
+      [&](const PoolHandle& pool) { for_each_live(pool, 0, nullptr, add); });
+  return places.sorted();
+}
+
+namespace {
+
+std::string describe_holders(const std::vector<StragglerPlace>& places) {
   constexpr std::size_t shown = 5;
   std::string text;
   std::size_t line = 0;
-  for (const StragglerPlace& p : find_live(record.domain->impl(), record.pool)) {
+  for (const StragglerPlace& p : places) {
     if (line++ == shown) {
       break;
     }
@@ -167,11 +179,18 @@ std::string describe_holders(const OwnerRecord& record) {
   return text;
 }
 
+}  // namespace
+
+void fail_for_memory(const char* function, const Domain::Impl& domain, const PoolHandle& pool,
+                     const Heap& heap, Bytes asked) {
+  OutOfMemoryInfo info = heap.explain(asked);
+  info.holders = describe_holders(find_live(domain, pool));
+  throw OutOfMemory(function, std::move(info));
+}
+
 void fail_for_memory(const char* function, const OwnerRecord& record, const Heap& heap,
                      Bytes asked) {
-  OutOfMemoryInfo info = heap.explain(asked);
-  info.holders = describe_holders(record);
-  throw OutOfMemory(function, std::move(info));
+  fail_for_memory(function, record.domain->impl(), record.pool, heap, asked);
 }
 
 void append_jobs(std::string& text, const std::vector<JobPlace>& places) {

@@ -39,16 +39,19 @@ Adopted adopt_stragglers(OwnerRecord& record, Policy policy) noexcept;
 // generation has ended.
 Adopted adopt_all(OwnerRecord& record, Policy policy) noexcept;
 
-// Returns all live storages of a pool of the domain's, whoever is charged.
+// Returns all live storages of a pool of the domain's, or of all but its loaders', whoever is
+// charged.
 std::vector<StragglerPlace> find_live(const Domain::Impl& domain, const PoolHandle& pool);
+std::vector<StragglerPlace> find_live(const Domain::Impl& domain);
 
 // Returns "3 storages (1.5 MiB)".
 std::string describe_total(const std::vector<StragglerPlace>& places);
 
-// Returns one line for each of the five places that hold most bytes of the record's pool: what a
-// refused request tells. [alloc.resource]
-std::string describe_holders(const OwnerRecord& record);
-// Throws OutOfMemory with what heap and the holders say. Takes the replace mutex.
+// Throws OutOfMemory with what heap says and one line for each of the five places that hold most
+// bytes of its pool. Takes the replace mutex. [alloc.resource]
+[[noreturn, gnu::cold]] void fail_for_memory(const char* function, const Domain::Impl& domain,
+                                             const PoolHandle& pool, const Heap& heap, Bytes asked);
+// The same for the pool of record.
 [[noreturn, gnu::cold]] void fail_for_memory(const char* function, const OwnerRecord& record,
                                              const Heap& heap, Bytes asked);
 

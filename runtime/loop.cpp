@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Loops and the iteration guard, over gc's open owners. [rt.loop]
 #include "keep.h"
+#include "logged_values.h"
 #include "saved_plans.h"
 
 #include <ebb/runtime/loop.h>
 
-#include <algorithm>
-#include <mutex>
 #include <stdexcept>
 
 namespace ebb::inline v0 {
@@ -50,6 +49,7 @@ CloseOptions close_options(Runtime& rt, const LoopOptions& options) {
           .warmup = options.warmup,
           .straggler_bytes = options.straggler_bytes,
           .in_flight = options.in_flight,
+          .device_deadline = rt.options().device_deadline,
           .traces = options.traces,
           .plans = options.plans,
           .plan_elsewhere = plan_elsewhere,
@@ -79,13 +79,6 @@ LoopOptions checked(LoopOptions options) {
 
 class Loop::Impl {
  public:
-  struct Logged {
-    std::string name;
-    double last = 0;
-    double sum = 0;
-    std::uint64_t count = 0;
-  };
-
   Impl(Runtime& its_runtime, LoopOptions its_options)
       : rt(its_runtime),
         options(checked(std::move(its_options))),
@@ -100,8 +93,7 @@ class Loop::Impl {
   CloseSeries series;
   // Relaxed: only numbers the iterations.
   std::atomic<std::uint64_t> next_index{0};
-  mutable std::mutex mutex;  // guards logged
-  std::vector<Logged> logged;
+  detail::LoggedValues logged;
 };
 
 Loop::Loop(Runtime& rt, LoopOptions options)
@@ -111,6 +103,7 @@ Loop::~Loop() = default;
 
 void Loop::finish() {
   impl_->series.finish();
+  impl_->logged.finish();
 }
 
 bool Loop::wait_plan(Milliseconds patience) {
@@ -171,25 +164,14 @@ LoopStats Loop::stats() const noexcept {
 
 std::vector<LoggedValue> Loop::logged() const {
   require_own_process("Loop::logged");
-  const std::lock_guard lock(impl_->mutex);
-  std::vector<LoggedValue> values;
-  values.reserve(impl_->logged.size());
-  for (const Impl::Logged& entry : impl_->logged) {
-    const double mean = entry.count == 0 ? 0 : entry.sum / static_cast<double>(entry.count);
-    values.push_back({entry.name, entry.last, mean, entry.count});
-  }
-  return values;
+  return impl_->logged.values();
 }
 
 void Loop::reset_logged() noexcept {
   if (impl_->domain().in_child()) {
     return;
   }
-  const std::lock_guard lock(impl_->mutex);
-  for (Impl::Logged& entry : impl_->logged) {
-    entry.sum = 0;
-    entry.count = 0;
-  }
+  impl_->logged.reset();
 }
 
 Iteration::Iteration(Loop& loop, Place at)
@@ -224,21 +206,15 @@ Tensor Iteration::keep_copy(const Tensor& tensor, Place at) const {
 
 void Iteration::log(std::string_view name, double value) {
   loop_.require_own_process("Iteration::log");
-  const std::lock_guard lock(loop_.impl_->mutex);
-  auto& logged = loop_.impl_->logged;
-  auto entry = std::find_if(logged.begin(), logged.end(),
-                            [name](const Loop::Impl::Logged& e) { return e.name == name; });
-  if (entry == logged.end()) {
-    logged.push_back({std::string(name)});
-    entry = std::prev(logged.end());
-  }
-  entry->last = value;
-  entry->sum += value;
-  ++entry->count;
+  loop_.impl_->logged.add(name, value);
 }
 
 void Iteration::log(std::string_view name, const Tensor& value) {
-  log(name, value.item<double>());
+  if (value.device() == cpu) {
+    return log(name, value.item<double>());
+  }
+  loop_.require_own_process("Iteration::log");
+  loop_.impl_->logged.add_later(name, value);
 }
 
 namespace detail {

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The runtime: options checked, executors made on demand, and its end. [rt.global] [rt.exit]
-#include <ebb/alloc/devices.h>
+#include "host_calls.h"
+
+#include <ebb/alloc/device_context.h>
+#include <ebb/alloc/open_devices.h>
 #include <ebb/runtime/runtime.h>
 
 #include <algorithm>
@@ -16,6 +19,8 @@ namespace ebb::inline v0 {
 namespace {
 
 constexpr unsigned max_threads = 1024;
+// How long the end of a runtime waits for functions that devices have not come to.
+constexpr Milliseconds host_calls_patience{5'000};
 
 void require(bool condition, const std::string& text) {
   if (!condition) {
@@ -23,13 +28,26 @@ void require(bool condition, const std::string& text) {
   }
 }
 
-void check_devices(const std::vector<Device>& wanted) {
-  const std::vector<DeviceInfo> present = devices();
-  for (const Device device : wanted) {
-    const bool found = std::any_of(present.begin(), present.end(),
-                                   [device](const DeviceInfo& d) { return d.device == device; });
-    require(found, "devices: there is no " + to_string(device) + " here");
+// The limit of what is reserved on a device; 0: none.
+Bytes device_limit(const RuntimeOptions& options, const DeviceInfo& info) {
+  Bytes limit = options.device_limit;
+  if (options.device_fraction < 1) {
+    require(info.memory != Bytes{}, "device_fraction: the system does not tell how much memory " +
+                                        to_string(info.device) + " has: use device_limit");
+    const double part = options.device_fraction * static_cast<double>(info.memory.count());
+    const Bytes bytes{std::max<std::size_t>(static_cast<std::size_t>(part), 1)};
+    limit = limit == Bytes{} ? bytes : std::min(limit, bytes);
   }
+  return limit;
+}
+
+std::vector<DomainDevice> domain_devices(const RuntimeOptions& options) {
+  std::vector<DomainDevice> devices;
+  for (OpenDevice& it : open_devices("Runtime", options.devices, options.backend)) {
+    devices.push_back(
+        {std::move(it.context), device_limit(options, it.info), options.pinned_limit});
+  }
+  return devices;
 }
 
 bool bypass_asked() {
@@ -41,7 +59,9 @@ bool bypass_asked() {
 RuntimeOptions checked(RuntimeOptions options) {
   require(options.threads <= max_threads, "threads: " + std::to_string(options.threads) +
                                               " is more than " + std::to_string(max_threads));
-  check_devices(options.devices);
+  require(options.device_fraction > 0 && options.device_fraction <= 1,
+          "device_fraction: must be above 0 and at most 1");
+  require(options.device_deadline >= Milliseconds::zero(), "device_deadline: must not be negative");
   if (options.threads == 0) {
     options.threads = std::max(1u, std::thread::hardware_concurrency());
   }
@@ -54,7 +74,9 @@ DomainOptions domain_options(const RuntimeOptions& options) {
           .clock = options.clock,
           .memory_limit = options.memory_limit,
           .bypass = options.bypass,
-          .source = options.source};
+          .source = options.source,
+          .devices = domain_devices(options),
+          .device_deadline = options.device_deadline};
 }
 
 }  // namespace
@@ -71,6 +93,7 @@ class Runtime::Impl {
     ended->store(true, std::memory_order_relaxed);
     load_executors.clear();  // first: loader tasks may use the step executor
     step_executor.reset();
+    host_calls->end(std::min(options.device_deadline, host_calls_patience));
     domain->shutdown();
   }
 
@@ -86,6 +109,7 @@ class Runtime::Impl {
   const RuntimeOptions options;
   const std::shared_ptr<Domain> domain;
   const std::shared_ptr<std::atomic<bool>> ended = std::make_shared<std::atomic<bool>>(false);
+  const std::shared_ptr<detail::HostCalls> host_calls = std::make_shared<detail::HostCalls>(domain);
   // Guards the executors while they are made. A waiting executor is used without it.
   std::mutex mutex;
   std::unique_ptr<Executor> step_executor;
@@ -138,6 +162,10 @@ std::shared_ptr<const std::atomic<bool>> Runtime::ending() const noexcept {
 
 const std::shared_ptr<Domain>& Runtime::domain() const noexcept {
   return impl_->domain;
+}
+
+detail::HostCalls& detail::host_calls(Runtime& rt) noexcept {
+  return *rt.impl_->host_calls;
 }
 
 }  // namespace ebb::inline v0

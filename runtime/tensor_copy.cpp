@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writing whole tensors: copy_, fill_, clone, and reading one element. Host memory only, until
-// devices come. On the thread that holds the tensors.
+// Writing whole tensors: copy_, fill_, clone, to, and reading one element. What devices do of it is
+// in device_copy.cpp. On the thread that holds the tensors.
+#include "device_copy.h"
 #include "extent.h"
 #include "strided_copy.h"
 
@@ -37,6 +38,11 @@ bool repeats_elements(const Shape& shape, const detail::Strides& strides) {
   return false;
 }
 
+void require_no_repeats(const Shape& shape, const detail::Strides& strides) {
+  EBB_REQUIRE(!repeats_elements(shape, strides), "Tensor::copy_",
+              "this tensor repeats elements by expand(): clone() it first");
+}
+
 bool overlap(const Numbers& a, const Numbers& b) {
   return a[0] < b[1] && b[0] < a[1];
 }
@@ -56,21 +62,27 @@ void copy_through(std::size_t count, const Shape& shape,
 }  // namespace
 
 const Tensor& Tensor::copy_(const Tensor& other) const {
-  require_host("Tensor::copy_");
-  require_writable("Tensor::copy_");
-  other.require_host("Tensor::copy_");
-  EBB_REQUIRE(shape_ == other.shape_, "Tensor::copy_", "the shapes ", to_string(shape_), " and ",
+  constexpr const char* function = "Tensor::copy_";
+  require_defined(function);
+  other.require_defined(function);
+  require_in_storage(function);
+  other.require_in_storage(function);
+  require_writable(function);
+  EBB_REQUIRE(shape_ == other.shape_, function, "the shapes ", to_string(shape_), " and ",
               to_string(other.shape_), " differ");
-  detail::require_convertible(other.dtype_, dtype_, "Tensor::copy_");
+  detail::require_convertible(other.dtype_, dtype_, function);
   if (elements() == 0) {
+    return *this;
+  }
+  if (device() != cpu || other.device() != cpu) {
+    copy_by_device(other);
     return *this;
   }
   if (dtype_ == other.dtype_ && is_plain(dtype_) && is_contiguous() && other.is_contiguous()) {
     std::memmove(raw(), other.raw(), bytes().count());
     return *this;
   }
-  EBB_REQUIRE(!repeats_elements(shape_, strides_), "Tensor::copy_",
-              "this tensor repeats elements by expand(): clone() it first");
+  require_no_repeats(shape_, strides_);
   const detail::StridedElements<std::byte> to{raw(), dtype_, strides_};
   const detail::StridedElements<const std::byte> from{other.raw(), other.dtype_, other.strides_};
   if (!overlap(addresses_of(to.data, dtype_, shape_, strides_),
@@ -84,15 +96,37 @@ const Tensor& Tensor::copy_(const Tensor& other) const {
   return *this;
 }
 
+// A device's copy of memory onto itself is undefined.
+void Tensor::copy_by_device(const Tensor& other) const {
+  constexpr const char* function = "Tensor::copy_";
+  require_no_repeats(shape_, strides_);
+  if (storage_.is_same(other.storage_)) {
+    const Numbers mine = addresses_of(raw(), dtype_, shape_, strides_);
+    const Numbers others = addresses_of(other.raw(), other.dtype_, shape_, other.strides_);
+    if (raw() == other.raw() && is_contiguous() && other.is_contiguous()) {
+      return;
+    }
+    EBB_REQUIRE(!overlap(mine, others), function,
+                "views that overlap are not copied on a device: clone() one of them");
+  }
+  detail::copy_by_device(*this, other, function);
+}
+
 const Tensor& Tensor::fill_(double value) const {
-  require_host("Tensor::fill_");
-  require_writable("Tensor::fill_");
-  detail::require_convertible(DType::f64, dtype_, "Tensor::fill_");
+  constexpr const char* function = "Tensor::fill_";
+  require_defined(function);
+  require_in_storage(function);
+  require_writable(function);
+  detail::require_convertible(DType::f64, dtype_, function);
   // Converted once, so that the loop only copies.
   std::byte element[sizeof(std::int64_t)]{};
   const auto* number = reinterpret_cast<const std::byte*>(&value);
   detail::strided_copy(Shape{}, {element, dtype_, {}}, {number, DType::f64, {}});
-  detail::strided_copy(shape_, {raw(), dtype_, strides_}, {element, dtype_, {}});
+  if (device() == cpu) {
+    detail::strided_copy(shape_, {raw(), dtype_, strides_}, {element, dtype_, {}});
+  } else {
+    detail::fill_by_device(*this, element, function);
+  }
   return *this;
 }
 
@@ -107,11 +141,10 @@ const Tensor& Tensor::fill_(std::string_view value) const {
 }
 
 Tensor Tensor::clone(Owner owner, Place at) const {
-  require_host("Tensor::clone");
+  require_defined("Tensor::clone");
   EBB_REQUIRE(owner, "Tensor::clone", "the owner is empty: pass a Runtime or an Iteration");
-  Tensor copy = empty(owner, shape_, dtype_, at);
-  copy.copy_(*this);
-  return copy;
+  const bool is_there = owner.stream().device == storage_.device();
+  return to(is_there ? owner : owner.on(storage_.stream()), at);
 }
 
 Tensor Tensor::clone(Place at) const {
@@ -120,18 +153,26 @@ Tensor Tensor::clone(Place at) const {
 }
 
 Tensor Tensor::to(Owner owner, Place at) const {
-  require_host("Tensor::to");
+  require_defined("Tensor::to");
+  require_in_storage("Tensor::to");
   EBB_REQUIRE(owner, "Tensor::to", "the owner is empty: pass a Runtime or an Iteration");
-  EBB_REQUIRE(owner.stream().device == cpu, "Tensor::to", "copies from cpu to ",
-              to_string(owner.stream().device), " are not supported yet");
-  return clone(owner, at);
+  Tensor copy = empty(owner, shape_, dtype_, at);
+  copy.copy_(*this);
+  return copy;
 }
 
-Tensor Tensor::to(Device device, Place /*at*/) const {
+Tensor Tensor::to(Device device, Place at) const {
   require_defined("Tensor::to");
-  EBB_REQUIRE(device == storage_.device(), "Tensor::to", "copies from ",
-              to_string(storage_.device()), " to ", to_string(device), " are not supported yet");
-  return *this;
+  if (device == storage_.device()) {
+    return *this;
+  }
+  const Owner owner = Owner::current("Tensor::to");
+  return to(owner.stream().device == device ? owner : owner.on(Stream{device}), at);
+}
+
+Tensor Tensor::to(Stream stream, Place at) const {
+  require_defined("Tensor::to");
+  return stream == storage_.stream() ? *this : to(Owner::current("Tensor::to").on(stream), at);
 }
 
 Tensor Tensor::to(DType dtype, Place at) const {
@@ -146,10 +187,14 @@ Tensor Tensor::to(DType dtype, Place at) const {
 }
 
 void Tensor::read_item(void* out, DType as) const {
-  require_host("Tensor::item");
+  require_defined("Tensor::item");
+  require_in_storage("Tensor::item");
   EBB_REQUIRE(elements() == 1, "Tensor::item", "the shape ", to_string(shape_), " has ",
               std::to_string(elements()), " elements, not one");
   detail::require_convertible(dtype_, as, "Tensor::item");
+  if (device() != cpu) {
+    return detail::host_copy(*this).read_item(out, as);
+  }
   // As u8 a bool's byte is looked at: copied, a byte that is not 0 or 1 would be no C++ bool.
   const bool booleans = dtype_ == DType::boolean && as == DType::boolean;
   detail::strided_copy(Shape{}, {static_cast<std::byte*>(out), as, {}},

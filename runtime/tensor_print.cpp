@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tensors as text for people: dtype, shape, device, and the elements in nested brackets, shortened
 // past 1000 of them. For tests, logs and debugging; allocates. On the thread that holds the tensor.
+#include "device_copy.h"
 #include "strided_copy.h"
 
 #include <ebb/runtime/tensor.h>
@@ -127,6 +128,20 @@ class Printer {
   std::string& text_;
 };
 
+void append_elements(std::string& text, const Tensor& tensor) {
+  if (tensor.storage().revoked()) {
+    text += "(the memory was given up: the tensor outlived its iteration)";
+  } else if (!tensor.in_storage()) {
+    text += "(the storage was resized or swapped, and no longer holds these elements)";
+  } else if (tensor.elements() == 0) {
+    text += "[]";
+  } else if (tensor.device() == cpu) {
+    Printer(tensor, text).print();
+  } else {
+    Printer(detail::host_copy(tensor), text).print();
+  }
+}
+
 }  // namespace
 
 std::string to_string(const Tensor& tensor) {
@@ -134,18 +149,11 @@ std::string to_string(const Tensor& tensor) {
     return "undefined";
   }
   std::string text(to_string(tensor.dtype()));
-  text += to_string(tensor.shape()) + " " + to_string(tensor.device());
-  if (tensor.device() == cpu) {  // no device is waited for, or copied from, to print
-    text += '\n';
-    if (tensor.storage().revoked()) {
-      text += "(the memory was given up: the tensor outlived its iteration)";
-    } else if (!tensor.in_storage()) {
-      text += "(the storage was resized or swapped, and no longer holds these elements)";
-    } else if (tensor.elements() == 0) {
-      text += "[]";
-    } else {
-      Printer(tensor, text).print();
-    }
+  text += to_string(tensor.shape()) + " " + to_string(tensor.device()) + '\n';
+  try {
+    append_elements(text, tensor);
+  } catch (const std::exception& error) {  // of a device
+    text += "(" + std::string(error.what()) + ")";
   }
   return text;
 }

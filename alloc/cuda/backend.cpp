@@ -1,18 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// The CUDA backend: streams and events by number over the runtime library, which is linked
-// statically and finds the driver at run time. Any thread: one lock.
+// The CUDA backend: streams, events and graphs by number over the runtime library, which is linked
+// statically and finds the driver at run time. Any thread.
 #include "backend.h"
 
-#include "cuda/cuda_source.h"
-#include "cuda/driver.h"
-
-#include <ebb/alloc/check.h>
-
-#include <cuda_runtime_api.h>
-
-#include <map>
-#include <mutex>
-#include <unordered_map>
+#include "cuda/copy.h"
+#include "cuda/device_table.h"
+#include "cuda/fill.h"
+#include "cuda/number_table.h"
 
 namespace ebb::inline v0 {
 
@@ -29,54 +23,96 @@ class CudaBackend final : public Backend {
 
   std::vector<DeviceInfo> devices() override;
   std::string missing() override;
-  Source& source(Device device) override;
+  Source& source(Device device) override { return devices_.get(device, "Backend::source").pages; }
+  Source& pinned(Device device) override { return devices_.get(device, "Backend::pinned").pinned; }
 
-  Stream make_stream(Device device) override;
+  void make_stream(Stream stream) override;
+  void borrow_stream(Stream stream, void* handle) override;
   void destroy_stream(Stream stream) noexcept override;
-  void synchronise(Stream stream) override;
+  void* handle_of(Stream stream) override {
+    return devices_.get(stream.device, "Backend::handle_of")
+        .streams.find(stream, "Backend::handle_of");
+  }
 
-  Event record(Stream stream) override;
+  Event make_event(Device device) override;
+  void destroy_event(Event event) noexcept override;
+  void record(Event event, Stream stream) override;
   bool is_done(Event event) override;
   void wait(Stream stream, Event event) override;
-  void synchronise(Event event) override;
-  void release(Event event) noexcept override;
 
   void copy(void* to, const void* from, Bytes bytes, Stream stream) override;
+  void copy_rows(void* to, const void* from, const CopyRows& rows, Stream stream) override;
+  void fill(void* to, FillPattern pattern, std::size_t count, Stream stream) override;
+  void call(void (*function)(void* context), void* context, Stream stream) override;
+
+  void begin_capture(Stream stream) override;
+  GraphExec end_capture(Stream stream, GraphExec into) override;
+  void abandon_capture(Stream stream) noexcept override;
+  void launch(GraphExec graph, Stream stream) override;
+  void destroy_graph(GraphExec graph) noexcept override;
 
  private:
   struct EventHandle {
     cudaEvent_t handle;
-    Device device;
+    const CudaDevice* device;
+  };
+  struct GraphHandle {
+    cudaGraphExec_t handle;
+    const CudaDevice* device;
   };
 
-  cudaStream_t handle_of(Stream stream, const char* function);
-  EventHandle handle_of(Event event, const char* function);
+  // What every call on a stream begins with: the handle, and the device's context made current.
+  struct OnStream {
+    const CudaDevice& device;
+    cudaStream_t handle;
+    CurrentContext current;
 
-  std::mutex mutex_;
-  std::unordered_map<std::uint32_t, cudaStream_t> streams_;
-  std::unordered_map<std::uint64_t, EventHandle> events_;
-  std::map<std::uint32_t, std::unique_ptr<CudaSource>> sources_;  // by device index
+    OnStream(CudaBackend& backend, Stream stream, const char* function)
+        : device(backend.devices_.get(stream.device, function)),
+          handle(device.streams.find(stream, function)),
+          current(device.context) {}
+  };
+
+  static void destroy(cudaStream_t stream, const CudaDevice& device) noexcept;
+  static void destroy(const EventHandle& event) noexcept;
+  static void destroy(const GraphHandle& graph) noexcept;
+  static bool update(const GraphHandle& graph, cudaGraph_t captured);
+  GraphExec instantiate(cudaGraph_t captured, const CudaDevice& device);
+
+  const detail::ForkMark mark_;
+  DeviceTable devices_;
+  NumberTable<EventHandle> events_{"event"};
+  NumberTable<GraphHandle> graphs_{"graph"};
 };
 
-void require_cuda(Device device, const char* function) {
-  EBB_REQUIRE(device.kind == DeviceKind::cuda, function, to_string(device), " is no CUDA device");
-}
+struct GraphDeleter {
+  void operator()(cudaGraph_t graph) const noexcept {
+    static_cast<void>(succeeded(cudaGraphDestroy(graph)));
+  }
+};
+using CapturedGraph = std::unique_ptr<std::remove_pointer_t<cudaGraph_t>, GraphDeleter>;
 
 CudaBackend::~CudaBackend() {
-  // After the driver has shut down these fail, and nothing is left to do.
-  for (const auto& [id, event] : events_) {
-    static_cast<void>(cudaEventDestroy(event.handle));
+  if (mark_.in_child()) {
+    return;
   }
-  for (const auto& [id, stream] : streams_) {
-    static_cast<void>(cudaStreamDestroy(stream));
+  while (const auto graph = graphs_.remove_last()) {
+    destroy(*graph);
   }
+  while (const auto event = events_.remove_last()) {
+    destroy(*event);
+  }
+  devices_.for_each([](CudaDevice& device) {
+    for (std::uint32_t lane = 1; lane < Stream::lanes; ++lane) {
+      destroy(device.streams.remove_lane(lane), device);
+    }
+  });
 }
 
 std::vector<DeviceInfo> CudaBackend::devices() {
   std::vector<DeviceInfo> list;
   int count = 0;
-  if (cudaGetDeviceCount(&count) != cudaSuccess) {
-    static_cast<void>(cudaGetLastError());
+  if (!succeeded(cudaGetDeviceCount(&count))) {
     return list;
   }
   for (int index = 0; index < count; ++index) {
@@ -91,128 +127,198 @@ std::vector<DeviceInfo> CudaBackend::devices() {
 std::string CudaBackend::missing() {
   int count = 0;
   const cudaError_t result = cudaGetDeviceCount(&count);
-  if (result == cudaSuccess) {
+  if (succeeded(result)) {
     return count == 0 ? "no CUDA device found" : "";
   }
-  static_cast<void>(cudaGetLastError());
   int driver = 0;
-  const bool none = cudaDriverGetVersion(&driver) != cudaSuccess || driver == 0;
+  const bool none = !succeeded(cudaDriverGetVersion(&driver)) || driver == 0;
   return std::string(none ? "driver not found: " : "driver does not work: ") +
          cudaGetErrorString(result);
 }
 
-Source& CudaBackend::source(Device device) {
-  require_cuda(device, "Backend::source");
-  const std::lock_guard lock(mutex_);
-  std::unique_ptr<CudaSource>& source = sources_[device.index];
-  if (source == nullptr) {
-    source = std::make_unique<CudaSource>(device);
-  }
-  return *source;
-}
-
-Stream CudaBackend::make_stream(Device device) {
-  require_cuda(device, "Backend::make_stream");
-  const CurrentDevice current(device);
-  const Stream stream{device, next_stream_id()};
-  const std::lock_guard lock(mutex_);
-  cudaStream_t& handle = streams_[stream.id];
-  const cudaError_t result = cudaStreamCreateWithFlags(&handle, cudaStreamNonBlocking);
-  if (result != cudaSuccess) {
-    streams_.erase(stream.id);
-  }
-  check(result, "cudaStreamCreateWithFlags", device);
-  return stream;
-}
-
-void CudaBackend::destroy_stream(Stream stream) noexcept {
-  const std::lock_guard lock(mutex_);
-  const auto entry = streams_.find(stream.id);
-  if (entry != streams_.end()) {
-    static_cast<void>(cudaStreamDestroy(entry->second));
-    streams_.erase(entry);
-  }
-}
-
-void CudaBackend::synchronise(Stream stream) {
-  cudaStream_t handle = handle_of(stream, "Backend::synchronise");
-  const CurrentDevice current(stream.device);
-  check(cudaStreamSynchronize(handle), "cudaStreamSynchronize", stream.device);
-}
-
-Event CudaBackend::record(Stream stream) {
-  cudaStream_t on = handle_of(stream, "Backend::record");
-  const CurrentDevice current(stream.device);
-  cudaEvent_t handle = nullptr;
-  check(cudaEventCreateWithFlags(&handle, cudaEventDisableTiming), "cudaEventCreateWithFlags",
+void CudaBackend::make_stream(Stream stream) {
+  CudaDevice& device = devices_.get(stream.device, "Backend::make_stream");
+  const CurrentContext current(device.context);
+  cudaStream_t handle = nullptr;
+  check(cudaStreamCreateWithFlags(&handle, cudaStreamNonBlocking), "cudaStreamCreateWithFlags",
         stream.device);
   try {
-    check(cudaEventRecord(handle, on), "cudaEventRecord", stream.device);
-    const Event event{next_event_id()};
-    const std::lock_guard lock(mutex_);
-    events_.emplace(event.id, EventHandle{handle, stream.device});
-    return event;
+    device.streams.add(stream, handle, false, "Backend::make_stream");
   } catch (...) {
-    static_cast<void>(cudaEventDestroy(handle));
+    destroy(handle, device);
     throw;
   }
 }
 
+void CudaBackend::borrow_stream(Stream stream, void* handle) {
+  CudaDevice& device = devices_.get(stream.device, "Backend::borrow_stream");
+  device.streams.add(stream, static_cast<cudaStream_t>(handle), true, "Backend::borrow_stream");
+}
+
+void CudaBackend::destroy_stream(Stream stream) noexcept {
+  if (CudaDevice* const device = devices_.find(stream.device)) {
+    destroy(device->streams.remove(stream), *device);
+  }
+}
+
+Event CudaBackend::make_event(Device device) {
+  const CudaDevice& on = devices_.get(device, "Backend::make_event");
+  const CurrentContext current(on.context);
+  EventHandle made{nullptr, &on};
+  check(cudaEventCreateWithFlags(&made.handle, cudaEventDisableTiming), "cudaEventCreateWithFlags",
+        device);
+  const Event event{next_event_id()};
+  try {
+    events_.add(event.id, made);
+  } catch (...) {
+    destroy(made);
+    throw;
+  }
+  return event;
+}
+
+void CudaBackend::destroy_event(Event event) noexcept {
+  if (const auto known = events_.remove(event.id)) {
+    destroy(*known);
+  }
+}
+
+void CudaBackend::record(Event event, Stream stream) {
+  const OnStream on(*this, stream, "Backend::record");
+  const EventHandle known = events_.find(event.id, "Backend::record");
+  check(cudaEventRecord(known.handle, on.handle), "cudaEventRecord", stream.device);
+}
+
 bool CudaBackend::is_done(Event event) {
-  const EventHandle known = handle_of(event, "Backend::is_done");
+  const EventHandle known = events_.find(event.id, "Backend::is_done");
+  const CurrentContext current(known.device->context);
   const cudaError_t result = cudaEventQuery(known.handle);
   if (result == cudaErrorNotReady) {
     static_cast<void>(cudaGetLastError());
     return false;
   }
-  check(result, "cudaEventQuery", known.device);
+  check(result, "cudaEventQuery", known.device->context.device());
   return true;
 }
 
 void CudaBackend::wait(Stream stream, Event event) {
-  cudaStream_t handle = handle_of(stream, "Backend::wait");
-  const EventHandle known = handle_of(event, "Backend::wait");
-  const CurrentDevice current(stream.device);
-  check(cudaStreamWaitEvent(handle, known.handle, 0), "cudaStreamWaitEvent", stream.device);
-}
-
-void CudaBackend::synchronise(Event event) {
-  const EventHandle known = handle_of(event, "Backend::synchronise");
-  check(cudaEventSynchronize(known.handle), "cudaEventSynchronize", known.device);
-}
-
-void CudaBackend::release(Event event) noexcept {
-  const std::lock_guard lock(mutex_);
-  const auto entry = events_.find(event.id);
-  if (entry != events_.end()) {
-    static_cast<void>(cudaEventDestroy(entry->second.handle));
-    events_.erase(entry);
-  }
+  const OnStream on(*this, stream, "Backend::wait");
+  const EventHandle known = events_.find(event.id, "Backend::wait");
+  check(cudaStreamWaitEvent(on.handle, known.handle, 0), "cudaStreamWaitEvent", stream.device);
 }
 
 void CudaBackend::copy(void* to, const void* from, Bytes bytes, Stream stream) {
-  cudaStream_t handle = handle_of(stream, "Backend::copy");
-  const CurrentDevice current(stream.device);
-  check(cudaMemcpyAsync(to, from, bytes.count(), cudaMemcpyDefault, handle), "cudaMemcpyAsync",
-        stream.device);
+  const OnStream on(*this, stream, "Backend::copy");
+  queue_copy({devices_, stream, on.handle}, to, from, bytes.count());
 }
 
-cudaStream_t CudaBackend::handle_of(Stream stream, const char* function) {
-  require_cuda(stream.device, function);
-  if (stream.id == 0) {
-    return nullptr;  // the default stream
+void CudaBackend::copy_rows(void* to, const void* from, const CopyRows& rows, Stream stream) {
+  const OnStream on(*this, stream, "Backend::copy_rows");
+  queue_copy_rows({devices_, stream, on.handle}, to, from, rows);
+}
+
+void CudaBackend::fill(void* to, FillPattern pattern, std::size_t count, Stream stream) {
+  const OnStream on(*this, stream, "Backend::fill");
+  queue_fill(on.device.context, on.handle, to, pattern, count);
+}
+
+void CudaBackend::call(void (*function)(void* context), void* context, Stream stream) {
+  const OnStream on(*this, stream, "Backend::call");
+  check(cudaLaunchHostFunc(on.handle, function, context), "cudaLaunchHostFunc", stream.device);
+}
+
+// Thread-local: what other threads ask of the driver meanwhile neither fails nor spoils the
+// capture.
+void CudaBackend::begin_capture(Stream stream) {
+  const OnStream on(*this, stream, "Backend::begin_capture");
+  check(cudaStreamBeginCapture(on.handle, cudaStreamCaptureModeThreadLocal),
+        "cudaStreamBeginCapture", stream.device);
+}
+
+GraphExec CudaBackend::end_capture(Stream stream, GraphExec into) {
+  const OnStream on(*this, stream, "Backend::end_capture");
+  cudaGraph_t ended = nullptr;
+  const cudaError_t result = cudaStreamEndCapture(on.handle, &ended);
+  const CapturedGraph captured(ended);
+  check(result, "cudaStreamEndCapture", stream.device);
+  if (into.id != 0 && update(graphs_.find(into.id, "Backend::end_capture"), ended)) {
+    return into;
   }
-  const std::lock_guard lock(mutex_);
-  const auto entry = streams_.find(stream.id);
-  EBB_REQUIRE(entry != streams_.end(), function, "there is no stream ", std::to_string(stream.id));
-  return entry->second;
+  return instantiate(ended, on.device);
 }
 
-CudaBackend::EventHandle CudaBackend::handle_of(Event event, const char* function) {
-  const std::lock_guard lock(mutex_);
-  const auto entry = events_.find(event.id);
-  EBB_REQUIRE(entry != events_.end(), function, "there is no event ", std::to_string(event.id));
-  return entry->second;
+void CudaBackend::abandon_capture(Stream stream) noexcept {
+  CudaDevice* const device = devices_.find(stream.device);
+  if (device == nullptr) {
+    return;
+  }
+  const CurrentContext current(device->context, std::nothrow);
+  cudaGraph_t ended = nullptr;
+  if (current.is_set()) {
+    cudaStream_t handle = device->streams.peek(stream);
+    static_cast<void>(handle != nullptr && succeeded(cudaStreamEndCapture(handle, &ended)));
+    const CapturedGraph captured(ended);
+  }
+}
+
+void CudaBackend::launch(GraphExec graph, Stream stream) {
+  const OnStream on(*this, stream, "Backend::launch");
+  const GraphHandle known = graphs_.find(graph.id, "Backend::launch");
+  check(cudaGraphLaunch(known.handle, on.handle), "cudaGraphLaunch", stream.device);
+}
+
+void CudaBackend::destroy_graph(GraphExec graph) noexcept {
+  if (const auto known = graphs_.remove(graph.id)) {
+    destroy(*known);
+  }
+}
+
+// A graph that runs is freed by the driver when it has ended, and so are streams and events.
+void CudaBackend::destroy(cudaStream_t stream, const CudaDevice& device) noexcept {
+  const CurrentContext current(device.context, std::nothrow);
+  if (current.is_set() && stream != nullptr) {
+    static_cast<void>(succeeded(cudaStreamDestroy(stream)));
+  }
+}
+
+void CudaBackend::destroy(const EventHandle& event) noexcept {
+  const CurrentContext current(event.device->context, std::nothrow);
+  if (current.is_set()) {
+    static_cast<void>(succeeded(cudaEventDestroy(event.handle)));
+  }
+}
+
+void CudaBackend::destroy(const GraphHandle& graph) noexcept {
+  const CurrentContext current(graph.device->context, std::nothrow);
+  if (current.is_set()) {
+    static_cast<void>(succeeded(cudaGraphExecDestroy(graph.handle)));
+  }
+}
+
+// False when the work has another shape; graph is then what it was.
+bool CudaBackend::update(const GraphHandle& graph, cudaGraph_t captured) {
+  cudaGraphExecUpdateResultInfo info{};
+  const cudaError_t result = cudaGraphExecUpdate(graph.handle, captured, &info);
+  if (result == cudaErrorGraphExecUpdateFailure) {
+    static_cast<void>(cudaGetLastError());
+    return false;
+  }
+  check(result, "cudaGraphExecUpdate", graph.device->context.device());
+  return true;
+}
+
+GraphExec CudaBackend::instantiate(cudaGraph_t captured, const CudaDevice& device) {
+  GraphHandle made{nullptr, &device};
+  check(cudaGraphInstantiate(&made.handle, captured, 0), "cudaGraphInstantiate",
+        device.context.device());
+  const GraphExec graph{next_event_id()};
+  try {
+    graphs_.add(graph.id, made);
+  } catch (...) {
+    destroy(made);
+    throw;
+  }
+  return graph;
 }
 
 }  // namespace

@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 // Pages of one CUDA device: addresses are reserved, pages of the driver's granularity are mapped on
-// commit and unmapped on decommit. Used by heaps. Any thread: one lock. [alloc.cuda]
+// commit and unmapped on decommit. Used by heaps. Any thread. [alloc.cuda]
 #pragma once
 
-#include "cuda/driver.h"
+#include "cuda/context.h"
+#include "cuda/page_record.h"
 
 #include <ebb/alloc/source.h>
 
-#include <map>
-#include <mutex>
 #include <string>
-#include <vector>
 
 namespace ebb::inline v0 {
 
+// What the driver maps and unmaps is no work of any context, so none is made current. Pages are the
+// own device's; other devices reach them by copies between devices only.
 class CudaSource final : public Source {
  public:
-  // Makes the device's context. Throws DeviceError.
-  explicit CudaSource(Device device);
+  // context must outlive it. Throws DeviceError.
+  explicit CudaSource(const CudaContext& context);
 
   Range reserve(Bytes bytes) noexcept override;
   void release(Range range) noexcept override;
@@ -25,23 +25,20 @@ class CudaSource final : public Source {
   void decommit(Range range) noexcept override;
 
   Bytes page_size() const noexcept override { return Bytes{page_bytes_}; }
-  Device device() const noexcept override { return device_; }
+  Device device() const noexcept override { return context_.device(); }
   const char* name() const noexcept override { return name_.c_str(); }
 
+  // Whether address is one of those that were reserved here.
+  bool holds(const void* address) const noexcept { return pages_.holds(address); }
+
  private:
-  // Which pages of a reserved range are mapped.
-  using Mapped = std::vector<bool>;
+  bool map_page(std::byte* begin) noexcept;
 
-  Mapped& mapped_of(const std::byte* begin, std::size_t& page) noexcept;
-  bool map_page(CUdeviceptr address) noexcept;
-
-  const Device device_;
+  const CudaContext& context_;
   const std::string name_;
-  DriverMemory driver_;
-  CUmemAllocationProp prop_{};
-  std::size_t page_bytes_ = 0;
-  std::mutex mutex_;
-  std::map<const std::byte*, Mapped> reserved_;  // by begin
+  const CUmemAllocationProp prop_;
+  const std::size_t page_bytes_;
+  PageRecord pages_;
 };
 
 }  // namespace ebb::inline v0

@@ -8,7 +8,7 @@ namespace ebb::inline v0 {
 
 namespace {
 
-// The version of CUDA whose form of the functions is asked for: they all appeared in 10.2.
+// The version of CUDA whose form of the functions is asked for: they had all appeared in 10.2.
 constexpr unsigned entry_version = 10020;
 
 template <class Function>
@@ -24,49 +24,61 @@ void find(Function& function, const char* name, Device device) {
   function = reinterpret_cast<Function>(found);
 }
 
+// Errors after which CUDA refuses all further work of the process, or the context is gone.
+bool loses_device(cudaError_t result) {
+  switch (static_cast<int>(result)) {
+    case cudaErrorCudartUnloading:
+    case cudaErrorECCUncorrectable:
+    case cudaErrorNvlinkUncorrectable:
+    case 226:  // contained, which CUDA 12.5 has no name for
+    case cudaErrorIllegalAddress:
+    case cudaErrorLaunchTimeout:
+    case cudaErrorContextIsDestroyed:
+    case cudaErrorAssert:
+    case cudaErrorHardwareStackError:
+    case cudaErrorIllegalInstruction:
+    case cudaErrorMisalignedAddress:
+    case cudaErrorInvalidAddressSpace:
+    case cudaErrorInvalidPc:
+    case cudaErrorLaunchFailure:
+    case 721:  // tensor memory leak, the same
+    case cudaErrorMpsClientTerminated:
+    case cudaErrorExternalDevice:
+      return true;
+    default:
+      return false;
+  }
+}
+
 }  // namespace
 
 void check(cudaError_t result, const char* function, Device device) {
-  if (result != cudaSuccess) {
-    // Also forgets the error, where it is one that can be, so that no later call reports it again.
-    static_cast<void>(cudaGetLastError());
+  if (!succeeded(result)) {
     throw DeviceError(function, static_cast<int>(result), to_string(device),
-                      cudaGetErrorString(result));
+                      cudaGetErrorString(result), loses_device(result));
   }
 }
 
-namespace {
-
-struct ContextCalls {
-  decltype(&::cuCtxGetCurrent) get = nullptr;
-  decltype(&::cuCtxSetCurrent) set = nullptr;
-
-  explicit ContextCalls(Device device) {
-    find(get, "cuCtxGetCurrent", device);
-    find(set, "cuCtxSetCurrent", device);
+bool succeeded(cudaError_t result) noexcept {
+  if (result == cudaSuccess) {
+    return true;
   }
-};
-
-// Constant once found. Throws DeviceError where there is no driver.
-const ContextCalls& context_calls(Device device) {
-  static const ContextCalls calls(device);
-  return calls;
+  static_cast<void>(cudaGetLastError());
+  return false;
 }
 
-}  // namespace
-
-CurrentDevice::CurrentDevice(Device device) {
-  if (context_calls(device).get(&before_) != CUDA_SUCCESS) {
-    before_ = nullptr;  // the driver is not initialised yet
-  }
-  check(cudaSetDevice(static_cast<int>(device.index)), "cudaSetDevice", device);
+bool driver_is_gone() noexcept {
+  int index = 0;
+  const cudaError_t result = cudaGetDevice(&index);  // makes no context
+  return !succeeded(result) && result == cudaErrorCudartUnloading;
 }
 
-CurrentDevice::~CurrentDevice() {
-  static_cast<void>(context_calls(cpu).set(before_));
-}
+Driver::Driver(Device device) {
+  find(device_get, "cuDeviceGet", device);
+  find(retain_context, "cuDevicePrimaryCtxRetain", device);
+  find(get_context, "cuCtxGetCurrent", device);
+  find(set_context, "cuCtxSetCurrent", device);
 
-DriverMemory::DriverMemory(Device device) {
   find(address_reserve, "cuMemAddressReserve", device);
   find(address_free, "cuMemAddressFree", device);
   find(create, "cuMemCreate", device);
@@ -75,6 +87,16 @@ DriverMemory::DriverMemory(Device device) {
   find(unmap, "cuMemUnmap", device);
   find(set_access, "cuMemSetAccess", device);
   find(granularity, "cuMemGetAllocationGranularity", device);
+
+  find(fill_8, "cuMemsetD8Async", device);
+  find(fill_16, "cuMemsetD16Async", device);
+  find(fill_32, "cuMemsetD32Async", device);
+  find(fill_rows_32, "cuMemsetD2D32Async", device);
+}
+
+const Driver& driver(Device device) {
+  static const Driver found(device);
+  return found;
 }
 
 }  // namespace ebb::inline v0

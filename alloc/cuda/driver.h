@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The few driver functions that the CUDA runtime does not wrap, looked up at run time so that ebb
-// starts on machines without a driver. Used by the CUDA backend. Any thread.
+// The driver functions that the CUDA runtime does not wrap, or that it wraps by making contexts;
+// looked up at run time, so that ebb starts on machines without a driver. And how failures become
+// exceptions. Used by the CUDA backend. Any thread.
 #pragma once
 
 #include <ebb/alloc/device.h>
@@ -8,34 +9,31 @@
 #include <cuda.h>
 #include <cuda_runtime_api.h>
 
-#include <string>
-
 #if CUDART_VERSION < 12050
 #error "ebb needs CUDA 12.5 or newer"
 #endif
 
 namespace ebb::inline v0 {
 
-// Throws DeviceError when result is a failure of the call named function.
+// Throws DeviceError when result is a failure of the call named function, and forgets the error
+// where it is one that can be, so that no later call reports it again.
 void check(cudaError_t result, const char* function, Device device);
+// The driver's codes are the runtime's.
+inline void check(CUresult result, const char* function, Device device) {
+  check(static_cast<cudaError_t>(result), function, device);
+}
+// The same for a failure that is an answer, or that nobody can be told of.
+bool succeeded(cudaError_t result) noexcept;
 
-// Makes a device current and restores the thread's context at the end. Not through cudaSetDevice,
-// which would make a context on the device that the host had chosen.
-class CurrentDevice {
- public:
-  explicit CurrentDevice(Device device);
-  CurrentDevice(const CurrentDevice&) = delete;
-  CurrentDevice& operator=(const CurrentDevice&) = delete;
-  CurrentDevice(CurrentDevice&&) = delete;
-  CurrentDevice& operator=(CurrentDevice&&) = delete;
-  ~CurrentDevice();
+// Whether the driver or the runtime library is shutting down: then nothing may be called.
+bool driver_is_gone() noexcept;
 
- private:
-  CUcontext before_ = nullptr;
-};
+struct Driver {
+  decltype(&::cuDeviceGet) device_get = nullptr;
+  decltype(&::cuDevicePrimaryCtxRetain) retain_context = nullptr;
+  decltype(&::cuCtxGetCurrent) get_context = nullptr;
+  decltype(&::cuCtxSetCurrent) set_context = nullptr;
 
-// The driver's virtual memory management.
-struct DriverMemory {
   decltype(&::cuMemAddressReserve) address_reserve = nullptr;
   decltype(&::cuMemAddressFree) address_free = nullptr;
   decltype(&::cuMemCreate) create = nullptr;
@@ -45,8 +43,21 @@ struct DriverMemory {
   decltype(&::cuMemSetAccess) set_access = nullptr;
   decltype(&::cuMemGetAllocationGranularity) granularity = nullptr;
 
-  // Throws DeviceError when the driver has not all of them.
-  explicit DriverMemory(Device device);
+  decltype(&::cuMemsetD8Async) fill_8 = nullptr;
+  decltype(&::cuMemsetD16Async) fill_16 = nullptr;
+  decltype(&::cuMemsetD32Async) fill_32 = nullptr;
+  decltype(&::cuMemsetD2D32Async) fill_rows_32 = nullptr;
+
+  // Throws DeviceError, which names device, when there is no driver or it has not all of them.
+  explicit Driver(Device device);
 };
+
+// Returns the functions, constant once they were found. Throws as Driver does.
+const Driver& driver(Device device);
+
+// An address as the driver has it.
+inline CUdeviceptr driver_address(const void* address) {
+  return static_cast<CUdeviceptr>(reinterpret_cast<std::uintptr_t>(address));
+}
 
 }  // namespace ebb::inline v0

@@ -81,7 +81,8 @@ TEST_CASE("iteration memory: bytes of the host do not pass for a device's") {
   const ebb::Iteration it(loop);
   const ebb::Stream stream{{ebb::DeviceKind::cuda, 0}, 1};
   CHECK_THROWS_WITH(it.raw(stream).allocate(64),
-                    "[Storage::make] there is no memory on cuda:0 yet: wrap memory of your own");
+                    "[Storage::make] the runtime does not use cuda:0: name it in "
+                    "RuntimeOptions::devices");
   CHECK_THROWS_AS(static_cast<void>(it.allocate(64_B, stream)), std::invalid_argument);
   const ebb::Owner there(*it.owner().record(), it.owner().generation(), stream);
   CHECK_THROWS_AS(ebb::empty(there, {3}), std::invalid_argument);

@@ -132,16 +132,19 @@ TEST_CASE_FIXTURE(Fixture, "dtype: to() converts into the current owner, or retu
                     "[Tensor::to] elements are not converted from f32 to string");
 }
 
-TEST_CASE_FIXTURE(Fixture, "dtype: to() stays on the host until devices come") {
+TEST_CASE_FIXTURE(Fixture, "dtype: to() goes to no device that the runtime does not use") {
+  const ebb::OwnerScope scope(owner);
   const Tensor x = sample(owner, DType::i32);
   CHECK(x.to(ebb::cpu).storage().is_same(x.storage()));
   const ebb::Device cuda{ebb::DeviceKind::cuda, 1};
-  CHECK_THROWS_WITH(x.to(cuda), "[Tensor::to] copies from cpu to cuda:1 are not supported yet");
+  constexpr const char* refusal =
+      "[Storage::make] the runtime does not use cuda:1: name it in RuntimeOptions::devices";
+  CHECK_THROWS_WITH(x.to(cuda), refusal);
   const Tensor y = x.transpose(0, 1).to(owner);
   CHECK(y.is_contiguous());
   CHECK(to_string(y) == to_string(x.transpose(0, 1)));
   const ebb::Owner there(*owner.record(), owner.generation(), ebb::Stream{cuda, 0});
-  CHECK_THROWS_WITH(x.to(there), "[Tensor::to] copies from cpu to cuda:1 are not supported yet");
+  CHECK_THROWS_WITH(x.to(there), refusal);
 }
 
 TEST_CASE_FIXTURE(Fixture, "dtype: birth notes and printing know the new ones") {

@@ -198,7 +198,9 @@ TEST_CASE_FIXTURE(Fixture, "tensor: memory of a device is described, not touched
       from_blob(owner, ebb::DataPtr(memory.data(), &released, counting_ops, sim), {2}, DType::f32);
   CHECK(x.device() == sim);
   CHECK(x.data<float>() == memory.data());
-  CHECK(to_string(x) == "f32[2] sim:1");
+  CHECK(to_string(x) ==
+        "f32[2] sim:1\n([Tensor::copy_] the runtime does not use sim:1: name it in "
+        "RuntimeOptions::devices)");
   CHECK_THROWS_WITH(x.span<float>(),
                     "[Tensor::span] the tensor is on sim:1, where only its device can use it");
   CHECK_THROWS_AS(x.fill_(0), std::invalid_argument);

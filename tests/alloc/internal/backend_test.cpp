@@ -30,19 +30,45 @@ TEST_CASE("backend: without a device every call on one throws and says why") {
     return;
   }
   const ebb::Device device{ebb::DeviceKind::cuda, 0};
+  const ebb::Stream stream{device, ebb::next_stream_id(1)};
+  const ebb::Stream fallback{device, 0};
+  std::byte bytes[8]{};
   CHECK_THROWS_WITH_AS(backend->source(device), doctest::Contains("cuda:0"), ebb::DeviceError);
-  CHECK_THROWS_AS(backend->make_stream(device), ebb::DeviceError);
-  CHECK_THROWS_AS(backend->record({device, 0}), ebb::DeviceError);
+  CHECK_THROWS_WITH_AS(backend->pinned(device), doctest::Contains("cuda:0"), ebb::DeviceError);
+  CHECK_THROWS_AS(backend->make_stream(stream), ebb::DeviceError);
+  CHECK_THROWS_AS(backend->borrow_stream(stream, nullptr), ebb::DeviceError);
+  CHECK_THROWS_AS(backend->handle_of(fallback), ebb::DeviceError);
+  CHECK_THROWS_AS(backend->make_event(device), ebb::DeviceError);
+  CHECK_THROWS_AS(backend->record(ebb::Event{1}, fallback), ebb::DeviceError);
+  CHECK_THROWS_AS(backend->wait(fallback, ebb::Event{1}), ebb::DeviceError);
   CHECK_THROWS_AS(backend->is_done(ebb::Event{1}), std::invalid_argument);
-  backend->release(ebb::Event{1});
-  backend->destroy_stream({device, 1});
+  CHECK_THROWS_AS(backend->copy(bytes, bytes, ebb::Bytes{8}, fallback), ebb::DeviceError);
+  CHECK_THROWS_AS(backend->copy_rows(bytes, bytes, {ebb::Bytes{2}, 2, 4, 4}, fallback),
+                  ebb::DeviceError);
+  CHECK_THROWS_AS(backend->fill(bytes, {0, 1}, 8, fallback), ebb::DeviceError);
+  CHECK_THROWS_AS(backend->call([](void*) {}, nullptr, fallback), ebb::DeviceError);
+  CHECK_THROWS_AS(backend->begin_capture(stream), ebb::DeviceError);
+  CHECK_THROWS_AS(backend->end_capture(stream, {}), ebb::DeviceError);
+  CHECK_THROWS_AS(backend->launch(ebb::GraphExec{1}, fallback), ebb::DeviceError);
 }
 
-TEST_CASE("backend: stream and event numbers are never given twice") {
-  std::set<std::uint64_t> streams;
+TEST_CASE("backend: what is noexcept does nothing where it knows nothing") {
+  const auto backend = ebb::make_backend();
+  const ebb::Stream stream{{ebb::DeviceKind::cuda, 0}, ebb::next_stream_id(1)};
+  backend->destroy_event(ebb::Event{1});
+  backend->destroy_graph(ebb::GraphExec{1});
+  backend->destroy_stream(stream);
+  backend->destroy_stream({{ebb::DeviceKind::cuda, 1000}, 1});
+  backend->abandon_capture(stream);
+}
+
+TEST_CASE("backend: stream and event numbers are never given twice, and streams' tell their lane") {
+  std::set<std::uint32_t> streams;
   std::set<std::uint64_t> events;
-  for (int i = 0; i < 100; ++i) {
-    CHECK(streams.insert(ebb::next_stream_id()).second);
+  for (std::uint32_t i = 0; i < 100; ++i) {
+    const ebb::Stream stream{ebb::cpu, ebb::next_stream_id(i % ebb::Stream::lanes)};
+    CHECK(streams.insert(stream.id).second);
+    CHECK(stream.lane() == i % ebb::Stream::lanes);
     CHECK(events.insert(ebb::next_event_id()).second);
   }
   CHECK(streams.count(0) == 0);

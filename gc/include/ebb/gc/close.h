@@ -87,7 +87,7 @@ class CloseSeries {
   void rethrow_stored();
   void store(std::exception_ptr error) noexcept;
   // Waits until no device works for a closed iteration any more, runs deferred releases, and throws
-  // what a destructor stored. Throws DeviceError at device_deadline.
+  // what a destructor stored. Throws DeviceError at device_deadline, and when a device was lost.
   void finish();
   // Adds a hook that a close runs on its thread when it would have to wait for a straggler: the
   // place where a garbage-collected language collects. What it throws, the close throws. Hooks run
@@ -98,9 +98,9 @@ class CloseSeries {
   // Waits until all iterations that were seen twice are planned, and plans them where nobody does.
   // False: patience has ended first.
   bool wait_plan(Milliseconds patience);
-  // Returns the plans, by the places where iterations were opened.
+  // Returns the plans, by the places where iterations were opened; those of devices come last.
   std::vector<std::shared_ptr<PlanSet>> plans() const;
-  // Returns all plans as text. Throws as PlanSet::save does.
+  // Returns all plans of host memory as text. Throws as PlanSet::save does.
   std::string save_plans() const;
   // Adds the plans of such a text to those of their places, also where no iteration was opened
   // yet. Throws std::invalid_argument as split_plans() and PlanSet::load do, and adds nothing then.
@@ -120,8 +120,9 @@ class CloseSeries {
 // Made, closed and destroyed on one thread, last in first out. [gc.nest]
 class OpenOwner {
  public:
-  // Throws what an earlier destructor of the series stored, and std::invalid_argument once the
-  // runtime has been destroyed. place is the guard's site.
+  // Throws what an earlier destructor of the series stored, std::invalid_argument once the runtime
+  // has been destroyed, and DeviceError at device_deadline, and once for each device that was lost.
+  // place is the guard's site.
   OpenOwner(CloseSeries& series, std::uint64_t iteration, Place place);
   OpenOwner(const OpenOwner&) = delete;
   OpenOwner& operator=(const OpenOwner&) = delete;

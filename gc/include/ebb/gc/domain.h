@@ -12,8 +12,18 @@
 #include <cstdint>
 #include <memory>
 #include <string_view>
+#include <vector>
 
 namespace ebb::inline v0 {
+
+class DeviceContext;
+
+// A device besides the CPU, and the limits of what is reserved there; 0 means none.
+struct DomainDevice {
+  std::shared_ptr<DeviceContext> context;
+  Bytes limit{0};         // of its memory
+  Bytes pinned_limit{0};  // of host memory that it copies from and to by itself
+};
 
 struct DomainOptions {
   LogHook log = {};          // empty: stderr
@@ -21,6 +31,10 @@ struct DomainOptions {
   Bytes memory_limit{0};     // of the runtime's pool; 0 means none
   bool bypass = false;       // every block straight from the system
   Source* source = nullptr;  // null: the system's; must outlive the last storage
+  // Each once. No context of the driver's is made before something is asked of it.
+  std::vector<DomainDevice> devices = {};
+  // How long anything waits for a device before it throws DeviceError.
+  Milliseconds device_deadline{60'000};
 };
 
 struct DomainStats {
@@ -65,7 +79,21 @@ class Domain : public std::enable_shared_from_this<Domain> {
 
   DomainStats stats() const noexcept;
   MemoryStats memory() const noexcept;  // of the runtime's pool
+  // Of the pool of a device, and of the pinned memory for it. All 0 where nothing was made yet.
+  MemoryStats memory(Device device) const noexcept;
+  MemoryStats pinned_memory(Device device) const noexcept;
   Bytes trim() noexcept;
+  // Returns the context of a device. Throws std::invalid_argument, with function in brackets and
+  // the remedy, for one that the domain does not have.
+  DeviceContext& device(Device device, const char* function) const;
+  // The same for who is about to queue work on stream: the iteration of this thread is not retired
+  // before that is done. Also throws std::invalid_argument for a stream that is not known, and
+  // DeviceError once the device is lost.
+  DeviceContext& use(Stream stream, const char* function) const;
+  // Waits until a device has come past point. Throws DeviceError at device_deadline.
+  void wait_for(StreamPoint point, const char* function) const;
+  // Throws DeviceError, and logs why, when a device was lost of which that was not said yet.
+  void require_devices(const char* function);
   // Releases on this thread all storages whose release was deferred. Returns whether there was any.
   bool run_deferred() noexcept;
 

@@ -15,7 +15,7 @@ namespace ebb::inline v0 {
 // has closed. Loaders' storages are never listed. Throws std::bad_alloc.
 std::vector<StragglerPlace> live_storages(const Owner& owner);
 
-// Returns all live storages of the runtime's pool, whoever is charged; none when it has ended.
+// Returns all live storages of the runtime's pools, whoever is charged; none when it has ended.
 std::vector<StragglerPlace> live_storages(const Domain& domain);
 
 // Returns "3 storages (1.5 MiB) alive" and a line for each place; "nothing alive" when empty.

@@ -65,13 +65,14 @@ struct Slot {
   std::uint64_t heap_pool = 0;  // numbers of pools are never reused
   // The owner's record, if it is of an iteration that this thread has open and heap is of its pool.
   OwnerRecord* own = nullptr;
-  bool heap_inherited = false;  // the heap is an enclosing scope's: not ours to park
-  bool defer_releases = false;  // last references only enqueue, see DeferReleases
-  bool forked = false;          // an owner was here when this process was forked
-  std::uint8_t forks = 0;       // modulo 256: what was saved before a fork is not restored after
-  bool watched = false;         // the end of the thread cleans up
-  bool has_fallbacks = false;   // it has entered a FallbackOwner once
-  std::uint32_t scopes = 0;     // OwnerScopes around what runs now
+  bool heap_inherited = false;    // the heap is an enclosing scope's: not ours to park
+  bool defer_releases = false;    // last references only enqueue, see DeferReleases
+  bool forked = false;            // an owner was here when this process was forked
+  std::uint8_t forks = 0;         // modulo 256: what was saved before a fork is not restored after
+  bool watched = false;           // the end of the thread cleans up
+  bool has_fallbacks = false;     // it has entered a FallbackOwner once
+  std::uint8_t device_heaps = 0;  // how many heaps of devices this thread has, see device_heaps.h
+  std::uint32_t scopes = 0;       // OwnerScopes around what runs now
   const char* phase = nullptr;
   Replay* replay = nullptr;  // of the innermost iteration, where what is made belongs to its plan
   std::uint64_t thread = 0;  // the system's number of this thread; 0: not asked yet
@@ -99,6 +100,31 @@ class OwnerScope {
  private:
   detail::Slot saved_;
   HeapStay stay_;
+};
+
+// Has what this thread makes for its current owner, without naming one, be on stream, until it ends
+// and restores what was there. Iterations that are opened meanwhile inherit the stream, and bind()
+// carries it; what is made for an iteration by its name stays on the stream that it was opened
+// under. Ends on the thread that made it. [rt.stream]
+//
+//   ebb::StreamScope on(rt, stream);
+//   ebb::Iteration it(loop);
+//   ebb::Tensor x = ebb::empty(it, {64, 784});  // on the stream's device
+class StreamScope {
+ public:
+  // owner is charged on a thread that has none: a Runtime converts to one. Throws
+  // std::invalid_argument for a stream that is not known there, and on a thread whose owner is of
+  // another runtime.
+  StreamScope(const Owner& owner, Stream stream);
+  StreamScope(const StreamScope&) = delete;
+  StreamScope& operator=(const StreamScope&) = delete;
+  StreamScope(StreamScope&&) = delete;
+  StreamScope& operator=(StreamScope&&) = delete;
+  ~StreamScope();
+
+ private:
+  Owner saved_;
+  Owner set_;
 };
 
 // Labels what this thread makes until it ends; reports show the innermost label. label must

@@ -15,6 +15,8 @@
 
 namespace ebb::inline v0 {
 
+class Domain;
+
 namespace detail {
 
 struct StorageCell;
@@ -86,9 +88,13 @@ class Storage {
   }
   ~Storage() { reset(); }
 
-  // Returns uninitialised bytes charged to owner. Throws OutOfMemory, and std::invalid_argument
-  // when owner's stream is not on the CPU: no other device has heaps yet.
+  // Returns uninitialised bytes charged to owner, on the device of owner's stream: who uses them
+  // there, on that stream, comes after whoever had them before. Throws OutOfMemory, DeviceError,
+  // and std::invalid_argument for a device or stream that is not the runtime's.
   static Storage make(const Owner& owner, Bytes bytes, Align align, const Birth& birth);
+  // Returns host memory that the device of owner's stream copies from and to by itself. What is
+  // queued with it is declared by used_on: then its bytes are nobody else's before that is done.
+  static Storage make_pinned(const Owner& owner, Bytes bytes, Align align, const Birth& birth);
   // Takes ownership of foreign memory; owner is charged bytes. On failure data is released.
   static Storage wrap(const Owner& owner, DataPtr data, Bytes bytes, const Birth& birth);
 
@@ -136,6 +142,18 @@ class Storage {
   }
   bool is_same(const Storage& other) const noexcept { return head_ == other.head_; }
 
+  // Returns the lifetimes that it belongs to; valid as long as the storage.
+  Domain& domain() const noexcept;
+  // Returns the stream that it was made on; of what has none, the default one of its device.
+  Stream stream() const noexcept;
+  // Returns whether it is host memory that a device copies from and to by itself.
+  bool is_pinned() const noexcept;
+  // Says that stream, too, is used with the bytes: once the last reference has gone they are nobody
+  // else's before what is queued there by then is done, and the iteration of this thread is not
+  // retired before that. Any thread that holds a reference. Throws std::invalid_argument for a
+  // stream of another device. [alloc.cuda]
+  void used_on(Stream stream) const;
+
   // From now on tensors refuse to hand out writable data. Call before the storage is shared.
   void set_read_only() noexcept { head_->set(detail::storage_read_only); }
   // From now on its last reference does not release it but leaves that to the next close or open of
@@ -167,7 +185,7 @@ class Storage {
   // Exchanges all that two storages of one owner hold: memory, device, finalizers, names, what
   // reports say. Every handle of one sees what the other had. Nobody else may use either
   // meanwhile. Throws std::invalid_argument, and changes nothing, when the owners differ or are
-  // loaders.
+  // loaders, or one is on a device.
   // NOLINTNEXTLINE(bugprone-exception-escape): between two owners it throws
   void swap(Storage& other);
 
@@ -179,6 +197,9 @@ class Storage {
 
  private:
   // make() for whoever it is; and once the thread's own heap has refused.
+  static Storage make_on_device(const Owner& owner, Bytes bytes, Align align, const Birth& birth);
+  static Storage make_in(const Owner& owner, Bytes bytes, Align align, const Birth& birth,
+                         bool pinned);
   static Storage make_slowly(const Owner& owner, Bytes bytes, Align align, const Birth& birth);
   [[gnu::cold]] static Storage make_after_refusal(const Owner& owner, Bytes bytes, Align align,
                                                   const Birth& birth);

@@ -16,6 +16,14 @@
 
 namespace ebb::inline v0 {
 
+class Backend;
+class Runtime;
+
+namespace detail {
+class HostCalls;
+HostCalls& host_calls(Runtime& rt) noexcept;
+}  // namespace detail
+
 enum class ExecutorKind { tbb, jthread };
 
 struct RuntimeOptions {
@@ -31,6 +39,15 @@ struct RuntimeOptions {
   Clock* clock = nullptr;               // behind every deadline; null: the machine's
   LogHook log = {};                     // must not throw; empty: stderr
   bool bypass = false;                  // every block straight from the system; EBB_BYPASS=1 too
+  // Drives the devices. Null: what this library was built with; a SimMachine's is for tests.
+  std::shared_ptr<Backend> backend = nullptr;
+  // What is reserved on each device at most, and which part of its memory: the less of the two. 0
+  // and 1 mean no limit.
+  Bytes device_limit{0};
+  double device_fraction = 1;
+  Bytes pinned_limit{0};  // host memory that is pinned for each device; 0 means none
+  // How long an open, a copy to the host or a finish() waits for a device before DeviceError.
+  Milliseconds device_deadline{60'000};
 };
 
 // Takes no signal handler and no global_control. Storages may outlive it. [rt.global]
@@ -42,7 +59,8 @@ struct RuntimeOptions {
 // come back. [rt.fork]
 class Runtime {
  public:
-  // Throws std::invalid_argument for options that cannot be, naming the option.
+  // Throws std::invalid_argument for options that cannot be, naming the option, and for a device
+  // that is not there, saying why.
   explicit Runtime(RuntimeOptions options = {});
   Runtime(const Runtime&) = delete;
   Runtime& operator=(const Runtime&) = delete;
@@ -64,8 +82,13 @@ class Runtime {
   const std::shared_ptr<Domain>& domain() const noexcept;
 
   MemoryStats memory() const noexcept { return domain()->memory(); }
+  // Of a device's memory, and of the host memory that is pinned for it.
+  MemoryStats memory(Device device) const noexcept { return domain()->memory(device); }
+  MemoryStats pinned_memory(Device device) const noexcept {
+    return domain()->pinned_memory(device);
+  }
   DomainStats stats() const noexcept { return domain()->stats(); }
-  // Gives idle pages back to the system; returns how many bytes.
+  // Gives idle pages back to the system and to the devices; returns how many bytes.
   Bytes trim() noexcept { return domain()->trim(); }
   // Releases, on this thread, all storages whose release was deferred (Storage::defer_release).
   // Returns whether there was any. Loops do it at each close; only a program without one needs it.
@@ -74,6 +97,7 @@ class Runtime {
   std::shared_ptr<const std::atomic<bool>> ending() const noexcept;
 
  private:
+  friend detail::HostCalls& detail::host_calls(Runtime& rt) noexcept;
   class Impl;
   detail::OwnedHere<Impl> impl_;
 };

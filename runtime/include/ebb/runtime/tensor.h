@@ -55,6 +55,11 @@ class Tensor {
     require_defined("Tensor::device");
     return storage_.device();
   }
+  // Returns the stream that its memory was made on: what the library does with it is queued there.
+  Stream stream() const {
+    require_defined("Tensor::stream");
+    return storage_.stream();
+  }
   std::int64_t offset() const noexcept { return offset_; }
   bool is_contiguous() const noexcept;
   // Returns whether every element lies in the storage. It does, unless the storage was resized or
@@ -113,20 +118,31 @@ class Tensor {
   // nearest. Strings are copied to strings only. Views that overlap without both being contiguous
   // go through a temporary from the system's heap. Throws std::invalid_argument when this tensor
   // repeats elements, by expand(), and between strings and numbers.
+  //
+  // To and on a device it is queued on this tensor's stream, and other has been read, or is kept,
+  // when it returns; from a device on other's stream. It blocks only to host memory that is not
+  // pinned, until the elements are there, and between two devices; it throws DeviceError when that
+  // takes longer than RuntimeOptions::device_deadline. A device converts no dtypes, and copies
+  // layouts that are no evenly spaced rows in many pieces; views that overlap there are refused.
   const Tensor& copy_(const Tensor& other) const;
-  // Writes value, converted as above, into every element.
+  // Writes value, converted as above, into every element; on a device, of a contiguous tensor.
   const Tensor& fill_(double value) const;
   // Writes value into every element of a tensor of strings.
   const Tensor& fill_(std::string_view value) const;
-  // Returns a contiguous copy that is charged to owner, or to the current owner.
+  // Returns a contiguous copy on the same device that is charged to owner, or to the current owner:
+  // on its stream where that is on the device, else on this tensor's.
   Tensor clone(Owner owner, Place at = Place::here()) const;
   Tensor clone(Place at = Place::here()) const;
 
   // Returns a contiguous copy of the elements that is charged to owner, on the device of owner's
-  // stream. Throws std::invalid_argument when that is not the CPU yet.
+  // stream. Blocks as copy_ does: to the CPU only, and between devices.
   Tensor to(Owner owner, Place at = Place::here()) const;
-  // Returns this tensor when it is on device, else a copy there, charged to the current owner.
+  // Returns this tensor when it is on device, else a copy there, charged to the current owner: on
+  // its stream where that is on the device, else on the default one.
   Tensor to(Device device, Place at = Place::here()) const;
+  // Returns this tensor when it was made on stream, else a copy there, charged to the current
+  // owner.
+  Tensor to(Stream stream, Place at = Place::here()) const;
   // Returns this tensor when it has that dtype, else a converted copy, charged to the current
   // owner.
   Tensor to(DType dtype, Place at = Place::here()) const;
@@ -136,6 +152,14 @@ class Tensor {
   // its storage, of which other views see the new size too; nobody else may use it meanwhile. On
   // failure nothing has changed. Throws OutOfMemory and std::invalid_argument.
   Tensor& resize_(const Shape& shape);
+
+  // Says that stream is used with this tensor too, see Storage::used_on; the launch helpers and
+  // copies say it themselves. Returns this tensor.
+  const Tensor& used_on(Stream stream) const {
+    require_defined("Tensor::used_on");
+    storage_.used_on(stream);
+    return *this;
+  }
 
   // Names the storage for reports; name must be a literal. Returns this tensor.
   const Tensor& named(const char* name) const noexcept;
@@ -160,6 +184,7 @@ class Tensor {
   void require_writable(const char* function) const;
   [[noreturn]] static void fail_undefined(const char* function);
   void read_item(void* out, DType as) const;
+  void copy_by_device(const Tensor& other) const;
   std::byte* raw() const noexcept;
 
   Storage storage_;
@@ -190,7 +215,8 @@ Tensor from_blob(Owner owner, DataPtr data, const Shape& shape, DType dtype,
 // Returns the birth note that reports print as "f32[64, 512] cpu".
 BirthNote birth_note(DType dtype, const Shape& shape, Device device) noexcept;
 
-// Prints dtype, shape, and the elements, in full up to 1000 of them.
+// Prints dtype, shape, and the elements, in full up to 1000 of them. Waits for a device as copy_
+// does.
 std::ostream& operator<<(std::ostream& out, const Tensor& tensor);
 std::string to_string(const Tensor& tensor);
 

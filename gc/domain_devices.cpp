@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+// The devices of a domain: which there are, what they hold, and that one was lost.
+#include "device_pools.h"
+#include "domain_impl.h"
+
+#include <ebb/alloc/check.h>
+#include <ebb/alloc/error.h>
+#include <ebb/gc/domain.h>
+
+#include <string>
+
+namespace ebb::inline v0 {
+
+detail::DeviceMemory* Domain::Impl::find_device(Device device) noexcept {
+  for (detail::DeviceMemory& it : devices) {
+    if (it.context().device() == device) {
+      return &it;
+    }
+  }
+  return nullptr;
+}
+
+detail::DeviceMemory& Domain::Impl::require_device(Device device, const char* function) {
+  detail::DeviceMemory* const found = find_device(device);
+  EBB_REQUIRE(found != nullptr, function, "the runtime does not use ", to_string(device),
+              ": name it in RuntimeOptions::devices");
+  return *found;
+}
+
+DeviceContext& Domain::device(Device device, const char* function) const {
+  return impl_->require_device(device, function).context();
+}
+
+DeviceContext& Domain::use(Stream stream, const char* function) const {
+  const detail::DeviceMemory& device = impl_->require_device(stream.device, function);
+  device.context().require(stream, function);
+  device.context().require_alive(function);
+  impl_->note_use(device, stream);
+  return device.context();
+}
+
+void Domain::wait_for(StreamPoint point, const char* function) const {
+  const Milliseconds patience = impl_->options.device_deadline;
+  const std::string name = to_string(point.stream.device);
+  DeviceContext& context = device(point.stream.device, function);
+  if (!context.wait_until(point, deadline_after(steady_clock(), patience))) {
+    throw DeviceError(function, 0, name,
+                      "stream " + std::to_string(point.stream.id) + " was not done after " +
+                          std::to_string(patience.count()) + " ms");
+  }
+}
+
+MemoryStats Domain::memory(Device device) const noexcept {
+  if (device == cpu) {
+    return memory();
+  }
+  const detail::DeviceMemory* const found = impl_->find_device(device);
+  return found != nullptr ? found->memory.stats() : MemoryStats{};
+}
+
+MemoryStats Domain::pinned_memory(Device device) const noexcept {
+  const detail::DeviceMemory* const found = impl_->find_device(device);
+  return found != nullptr ? found->pinned.stats() : MemoryStats{};
+}
+
+void Domain::require_devices(const char* function) {
+  for (const detail::DeviceMemory& it : impl_->devices) {
+    if (!it.context().is_lost()) [[likely]] {
+      continue;
+    }
+    const std::string reason = it.context().take_loss();
+    if (!reason.empty()) {
+      const std::string name = to_string(it.context().device());
+      log(LogLevel::error, name + " was lost, and nothing more is done on it: " + reason);
+      throw DeviceError(function, 0, name, "the device was lost: " + reason, true);
+    }
+  }
+}
+
+}  // namespace ebb::inline v0

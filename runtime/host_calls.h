@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// Functions that wait in streams of devices to be run by the driver's threads. Private to runtime:
+// one for each runtime. Thread-safe. [rt.stream]
+#pragma once
+
+#include <ebb/alloc/stream.h>
+#include <ebb/gc/clock.h>
+#include <ebb/gc/domain.h>
+
+#include <condition_variable>
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <mutex>
+
+namespace ebb::inline v0 {
+
+namespace detail {
+
+class HostCalls : public std::enable_shared_from_this<HostCalls> {
+ public:
+  explicit HostCalls(std::shared_ptr<Domain> domain) noexcept : domain_(std::move(domain)) {}
+
+  // Queues function as work of the current owner if that is of the domain. Throws as Domain::use.
+  void queue(Stream stream, std::function<void()> function);
+  // The runtime ends: waits until all have run, or so long. Those that have not by then never do,
+  // and what they hold is left behind, since they may be the last to hold what a driver's thread
+  // must not end.
+  void end(Milliseconds patience) noexcept;
+
+ private:
+  struct Call;
+
+  static void run(void* opaque) noexcept;
+  bool begin() noexcept;
+  void note_end() noexcept;
+
+  const std::shared_ptr<Domain> domain_;
+  std::mutex mutex_;  // guards the next two; changed_ is notified under it
+  std::condition_variable changed_;
+  std::size_t pending_ = 0;
+  bool ended_ = false;
+};
+
+}  // namespace detail
+}  // namespace ebb::inline v0
