@@ -138,6 +138,9 @@ void upload(const Tensor& to, const Tensor& from, const char* function) {
   DeviceContext& context = to.storage().domain().use(stream, function);
   Copier copier(context, stream);
   const bool direct = from.storage().is_pinned() && from.dtype() == to.dtype();
+  EBB_REQUIRE(direct || !context.is_capturing(), function,
+              "a graph would read the host's memory each time that it is launched: copy to the "
+              "device before the captured step, or from an empty_pinned() tensor of the same type");
   const Storage staging = direct ? Storage() : take_staging(to, stream);
   if (!staging) {
     require_same_dtype(to, from, function);
