@@ -48,7 +48,7 @@ Heap::Impl::~Impl() {
     return nullptr;
   }
   const std::uint32_t lane = space.order() == nullptr ? 0 : stream.lane();
-  if (lane != 0 && open_lane(lane) == nullptr) [[unlikely]] {
+  if (lane != 0 && more_slabs_[lane] == nullptr && open_lane(lane) == nullptr) [[unlikely]] {
     return nullptr;
   }
   const std::size_t size = space.size_for(bytes.count());

@@ -104,14 +104,18 @@ class Heap::Impl {
   bool release_empty_slabs() noexcept;
   // Takes back the blocks that the streams which used them are done with. Returns whether it did.
   bool give_awaiting() noexcept;
-  // Has the streams of all such blocks wait for those others, so that they can be taken back now.
-  void join_awaiting() noexcept;
+  // Has the stream of a plan wait for those others that use its blocks, so that their places are
+  // free now.
+  void join_planned() noexcept;
   // A block out of what is free now; null where the heap would have to grow.
   detail::HeapRecord* take_in_holes(Bytes bytes, Align align, Stream stream) noexcept;
   // The block at begin, when that is free.
   detail::HeapRecord* take_at(std::byte* begin, Bytes bytes, Stream stream) noexcept;
 
   void note_death(detail::HeapRecord& record) noexcept;  // of a record with a mark
+  // Sees to it that what a stream uses can be given back: before anything is taken for it. Null
+  // when the system refuses memory, else the stream's slabs.
+  detail::SlabSet* open_lane(std::uint32_t lane) noexcept;
   // A range for a plan, out of what is free or by growing.
   detail::HeapRecord* take_plan_range(std::size_t size, std::size_t align,
                                       std::uint32_t lane) noexcept;
@@ -227,8 +231,6 @@ class Heap::Impl {
   }
   void move_plan_range(std::size_t size, std::uint32_t lane) noexcept;
   bool hand_over_plan_range(Stream stream) noexcept;
-  // Opens a lane, and gives its slabs. Null when the system refuses memory.
-  detail::SlabSet* open_lane(std::uint32_t lane) noexcept;
   detail::SlabSet& slabs_of(std::uint32_t lane) noexcept {
     return lane == 0 ? slabs : *more_slabs_[lane];
   }

@@ -16,8 +16,7 @@ using detail::RecordKind;
 
 HeapRecord* Heap::Impl::take_in_holes(Bytes bytes, Align align, Stream stream) noexcept {
   const std::uint32_t lane = space.order() == nullptr ? 0 : stream.lane();
-  if (bytes.count() > HeapRecord::bytes_max || align.value() > align_max ||
-      (lane != 0 && open_lane(lane) == nullptr)) {
+  if (bytes.count() > HeapRecord::bytes_max || align.value() > align_max) {
     return nullptr;
   }
   const std::size_t size = space.size_for(bytes.count());
@@ -34,9 +33,6 @@ HeapRecord* Heap::Impl::take_in_holes(Bytes bytes, Align align, Stream stream) n
 
 HeapRecord* Heap::Impl::take_plan_range(std::size_t size, std::size_t align,
                                         std::uint32_t lane) noexcept {
-  if (lane != 0 && open_lane(lane) == nullptr) {
-    return nullptr;
-  }
   HeapRecord* range = space.take(size, align, lane);
   if (range == nullptr) {
     range = space.take_growing(size, align, lane);
@@ -49,9 +45,6 @@ HeapRecord* Heap::Impl::take_plan_range(std::size_t size, std::size_t align,
 
 HeapRecord* Heap::Impl::take_plan_range_at(std::byte* begin, std::size_t size,
                                            std::uint32_t lane) noexcept {
-  if (lane != 0 && open_lane(lane) == nullptr) {
-    return nullptr;
-  }
   HeapRecord* const range = space.take_at(begin, size, lane);
   if (range != nullptr) {
     range->set_kind(RecordKind::plan);
@@ -71,8 +64,7 @@ void Heap::Impl::note_death(HeapRecord& record) noexcept {
 HeapRecord* Heap::Impl::take_at(std::byte* begin, Bytes bytes, Stream stream) noexcept {
   const std::size_t size = space.size_for(bytes.count());
   const std::uint32_t lane = space.order() == nullptr ? 0 : stream.lane();
-  HeapRecord* record =
-      lane != 0 && open_lane(lane) == nullptr ? nullptr : space.take_at(begin, size, lane);
+  HeapRecord* record = space.take_at(begin, size, lane);
   if (record != nullptr) {
     hand_out(*record, record->begin(), size, bytes, Align{space.granule()}, stream);
   }

@@ -15,8 +15,12 @@
 namespace ebb::inline v0 {
 
 using detail::HeapRecord;
+using detail::RecordKind;
 
 detail::SlabSet* Heap::Impl::open_lane(std::uint32_t lane) noexcept {
+  if (lane == 0) {
+    return &slabs;
+  }
   detail::SlabSet*& set = more_slabs_[lane];
   if (set == nullptr && space.open_lane(lane)) {
     const Range memory = meta.add(sizeof(detail::SlabSet));
@@ -61,14 +65,15 @@ bool Heap::Impl::give_awaiting() noexcept {
   return any;
 }
 
-void Heap::Impl::join_awaiting() noexcept {
+void Heap::Impl::join_planned() noexcept {
   DeviceContext& order = *space.order();
   try {
     for (HeapRecord* it = awaiting; it != nullptr; it = it->next_freed()) {
-      for (std::uint64_t left = it->uses(); left != 0; left &= left - 1) {
+      const bool joins = it->kind() == RecordKind::planned;
+      for (std::uint64_t left = joins ? it->uses() : 0; left != 0; left &= left - 1) {
         order.wait(it->stream, order.newest_of(static_cast<std::uint32_t>(std::countr_zero(left))));
       }
-      it->set_uses(0);
+      it->set_uses(joins ? 0 : it->uses());
     }
   } catch (const std::exception&) {  // they go on waiting
   }
@@ -123,6 +128,7 @@ HeldBlocks Heap::end_hold() noexcept {
     range.stream = impl.plan_range.stream;
     range.set_uses(0);
     impl.counters.count_block(range.size);
+    impl.shadow.add(range.begin(), range.size);
     range.next_freed() = std::exchange(first, &range);
   }
   return {*this, first};

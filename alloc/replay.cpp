@@ -60,7 +60,8 @@ void Replay::Impl::attach(Heap& asked, Stream stream) noexcept {
   outer_ = heap.replay;
   stream_ = stream;
   const bool is_apart = outer_ != nullptr && outer_->is_foreign(asked, stream);
-  if (heap.bypass || heap.space.granule() != set_->granule() || is_apart || is_recursive()) {
+  if (heap.bypass || heap.space.granule() != set_->granule() || is_apart || is_recursive() ||
+      (heap.space.order() != nullptr && heap.open_lane(lane()) == nullptr)) {
     return;
   }
   set_->iterations.fetch_add(1, std::memory_order_relaxed);
@@ -166,6 +167,9 @@ bool Replay::Impl::end() noexcept {
   if (heap_ != nullptr) {
     catch_up();
     heap_->drain();
+    if (heap_->awaiting != nullptr) {
+      heap_->join_planned();  // what only other streams still use does not outlive the iteration
+    }
     std::vector<std::uint32_t> outliving;
     if (mode_ == Mode::solid && table_.count != 0 && !deviated_ && next_ == plan_->size()) {
       outliving = find_outliving();

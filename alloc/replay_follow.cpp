@@ -215,7 +215,7 @@ HeapRecord* Replay::Impl::place(std::uint32_t slot, const Request& request) noex
     heap_->drain();
   }
   if (in_order && heap_->awaiting != nullptr && !is_clear(slot)) {
-    heap_->join_awaiting();
+    heap_->join_planned();
   }
   if (!in_order || !is_clear(slot) || !heap_->space.records().ensure(2)) {
     block(slot);

@@ -202,7 +202,6 @@ void Space::give(HeapRecord& range, std::uint32_t lane, std::uint64_t point) noe
     std::size_t size = before.size + range.size;
     if (joins_after) {
       size += after.size;
-      point = std::max(point, after.point());
       index_.erase(after);
       drop(after);
     }

@@ -84,7 +84,7 @@ void refuse(SimCall call, SimFault fault, Device device) {
 }
 
 void CallGate::enter(SimCall call, Device device) {
-  mark_.require_own_process(name_of(call));
+  require_own_process(call);
   const SimFault fault = verdict(call, device);
   if (fault.code != 0) {
     refuse(call, fault, device);
@@ -92,7 +92,7 @@ void CallGate::enter(SimCall call, Device device) {
 }
 
 bool CallGate::try_enter(SimCall call, Device device) noexcept {
-  return !mark_.in_child() && verdict(call, device).code == 0;
+  return !in_child() && verdict(call, device).code == 0;
 }
 
 SimFault CallGate::verdict(SimCall call, Device device) noexcept {

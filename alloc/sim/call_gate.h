@@ -42,6 +42,10 @@ class CallGate {
  public:
   explicit CallGate(unsigned devices) : lost_(devices) {}
 
+  // In a forked child nothing is locked: it is asked first. Throws ForkedError.
+  bool in_child() const noexcept { return mark_.in_child(); }
+  void require_own_process(SimCall call) const { mark_.require_own_process(name_of(call)); }
+
   // Throws DeviceError where the call is to fail.
   void enter(SimCall call, Device device);
   // The same for what cannot throw: false.

@@ -49,10 +49,9 @@ std::shared_ptr<SimBackend> make_sim_backend(const SimOptions& options) {
   return std::make_shared<SimBackend>(options, make_pattern(page));
 }
 
-SimPace& pace_of(SimBackend& backend, Stream stream, const char* function) {
-  backend.require_device(stream.device, function);
+SimQueuePtr queue_of(SimBackend& backend, Stream stream, const char* function) {
   const auto lock = backend.streams().reading();
-  return backend.streams().at(stream, function)->pace();
+  return backend.streams().at(stream, function);
 }
 
 }  // namespace
@@ -79,7 +78,9 @@ void* SimMachine::host_stream(Device device) {
 }
 
 void SimMachine::hold(Stream stream) {
-  pace_of(*backend_, stream, "SimMachine::hold").is_held.store(true, std::memory_order_relaxed);
+  queue_of(*backend_, stream, "SimMachine::hold")
+      ->pace()
+      .is_held.store(true, std::memory_order_relaxed);
 }
 
 void SimMachine::hold_all() {
@@ -87,7 +88,9 @@ void SimMachine::hold_all() {
 }
 
 void SimMachine::resume(Stream stream) {
-  pace_of(*backend_, stream, "SimMachine::resume").is_held.store(false, std::memory_order_relaxed);
+  queue_of(*backend_, stream, "SimMachine::resume")
+      ->pace()
+      .is_held.store(false, std::memory_order_relaxed);
 }
 
 void SimMachine::resume_all() {
@@ -95,9 +98,8 @@ void SimMachine::resume_all() {
 }
 
 unsigned SimMachine::step(Stream stream, unsigned count, std::chrono::milliseconds deadline) {
-  backend_->require_device(stream.device, "SimMachine::step");
-  const auto lock = backend_->streams().reading();
-  SimQueue& queue = *backend_->streams().at(stream, "SimMachine::step");
+  const SimQueuePtr known = queue_of(*backend_, stream, "SimMachine::step");
+  SimQueue& queue = *known;
   EBB_REQUIRE(queue.pace().is_held.load(std::memory_order_relaxed), "SimMachine::step", "stream ",
               std::to_string(stream.id), " is not held");
   const std::uint64_t before = queue.completed();
@@ -112,7 +114,8 @@ unsigned SimMachine::step(Stream stream, unsigned count, std::chrono::millisecon
 }
 
 void SimMachine::set_delay(Stream stream, std::chrono::microseconds per_operation) {
-  pace_of(*backend_, stream, "SimMachine::set_delay")
+  queue_of(*backend_, stream, "SimMachine::set_delay")
+      ->pace()
       .delay_us.store(per_operation.count(), std::memory_order_relaxed);
 }
 
@@ -121,7 +124,8 @@ void SimMachine::set_delay_all(std::chrono::microseconds per_operation) {
 }
 
 void SimMachine::set_event_lag(Stream stream, std::chrono::microseconds lag) {
-  pace_of(*backend_, stream, "SimMachine::set_event_lag")
+  queue_of(*backend_, stream, "SimMachine::set_event_lag")
+      ->pace()
       .lag_us.store(lag.count(), std::memory_order_relaxed);
 }
 

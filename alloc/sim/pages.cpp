@@ -82,7 +82,8 @@ bool SimRange::commit(std::size_t page) noexcept {
 void SimRange::decommit(std::size_t page) noexcept {
   state_[page].committed.store(false, std::memory_order_relaxed);
   if (!is_used(page)) {
-    ::mmap(begin_ + page * use_.page_bytes, use_.page_bytes, PROT_NONE, hidden | MAP_FIXED, -1, 0);
+    static_cast<void>(::mmap(begin_ + page * use_.page_bytes, use_.page_bytes, PROT_NONE,
+                             hidden | MAP_FIXED, -1, 0));
   }
 }
 

@@ -67,12 +67,14 @@ std::string SimBackend::missing() {
 }
 
 Source& SimBackend::source(Device device) {
+  gate_->require_own_process(SimCall::make_context);
   SimSource& pages = pages_of(device, "Backend::source");
   make_context(device);
   return pages;
 }
 
 Source& SimBackend::pinned(Device device) {
+  gate_->require_own_process(SimCall::make_context);
   SimSource& pages = pinned_of(device, "Backend::pinned");
   make_context(device);
   return pages;
@@ -106,6 +108,7 @@ void SimBackend::make_context(Device device) {
 }
 
 void SimBackend::enter(SimCall call, Device device, const char* function) {
+  gate_->require_own_process(call);
   require_device(device, function);
   make_context(device);
   gate_->enter(call, device);
@@ -144,6 +147,9 @@ Event SimBackend::make_event(Device device) {
 }
 
 void SimBackend::destroy_event(Event event) noexcept {
+  if (gate_->in_child()) {
+    return;
+  }
   const auto device = events_.device_of(event.id);
   if (device && gate_->try_enter(SimCall::destroy_event, *device)) {
     events_.remove(event.id);
@@ -168,6 +174,7 @@ void SimBackend::record(Event event, Stream stream) {
 }
 
 bool SimBackend::is_done(Event event) {
+  gate_->require_own_process(SimCall::query);
   const auto events_lock = events_.reading();
   SimEvent& known = events_.at(event.id, "Backend::is_done");
   gate_->enter(SimCall::query, known.device);
@@ -289,6 +296,9 @@ GraphExec SimBackend::end_capture(Stream stream, GraphExec into) {
 }
 
 void SimBackend::abandon_capture(Stream stream) noexcept {
+  if (gate_->in_child()) {
+    return;
+  }
   try {
     const auto lock = streams_.reading();
     captures_.abandon(*streams_.at(stream, "Backend::abandon_capture"));
@@ -313,6 +323,9 @@ void SimBackend::launch(GraphExec graph, Stream stream) {
 }
 
 void SimBackend::destroy_graph(GraphExec graph) noexcept {
+  if (gate_->in_child()) {
+    return;
+  }
   const auto device = graphs_.device_of(graph.id);
   if (device && gate_->try_enter(SimCall::destroy_graph, *device)) {
     graphs_.remove(graph.id);

@@ -34,8 +34,8 @@ Range SimSource::reserve(Bytes bytes) noexcept {
 }
 
 void SimSource::release(Range range) noexcept {
-  SimRange* const found = parts_.addresses.find(range.begin);
-  if (!admit(calls_.release) || found == nullptr) {
+  SimRange* const found = admit(calls_.release, range);
+  if (found == nullptr) {
     return;
   }
   decommit_pages(*found, 0, found->pages(), calls_.release);
@@ -43,8 +43,8 @@ void SimSource::release(Range range) noexcept {
 }
 
 bool SimSource::commit(Range range) noexcept {
-  SimRange* const found = parts_.addresses.find(range.begin);
-  if (!admit(calls_.commit) || found == nullptr) {
+  SimRange* const found = admit(calls_.commit, range);
+  if (found == nullptr) {
     return false;
   }
   const std::size_t first = found->page_of(range.begin);
@@ -85,8 +85,7 @@ bool SimSource::commit_pages(SimRange& range, const std::vector<std::size_t>& pa
 }
 
 void SimSource::decommit(Range range) noexcept {
-  SimRange* const found = parts_.addresses.find(range.begin);
-  if (admit(calls_.decommit) && found != nullptr) {
+  if (SimRange* const found = admit(calls_.decommit, range); found != nullptr) {
     decommit_pages(*found, found->page_of(range.begin), range.bytes.count() / use_.page_bytes,
                    calls_.decommit);
   }
@@ -110,6 +109,10 @@ SimSource::Calls SimSource::calls_of(bool is_pinned) noexcept {
 
 bool SimSource::admit(SimCall call) noexcept {
   return parts_.gate.try_enter(call, use_.device) && !parts_.captures.try_forbid(use_.device);
+}
+
+SimRange* SimSource::admit(SimCall call, Range range) noexcept {
+  return admit(call) ? parts_.addresses.find(range.begin) : nullptr;
 }
 
 void SimSource::decommit_pages(SimRange& range, std::size_t first, std::size_t count,

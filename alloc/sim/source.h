@@ -46,6 +46,8 @@ class SimSource final : public Source {
 
   static Calls calls_of(bool is_pinned) noexcept;
   bool admit(SimCall call) noexcept;
+  // Returns where the range lies, or null where the call is refused.
+  SimRange* admit(SimCall call, Range range) noexcept;
   bool commit_pages(SimRange& range, const std::vector<std::size_t>& pages) noexcept;
   void decommit_pages(SimRange& range, std::size_t first, std::size_t count, SimCall call) noexcept;
 

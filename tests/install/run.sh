@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Installs ebb to a temporary prefix, static and shared, checks what was installed, and builds and runs the
-# three hosts against it. The shared one is built without CUDA, so that both backends are installed.
+# hosts against it. The shared one is built without CUDA, so that both backends are installed.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 root=$(cd "$here/../.." && pwd)
@@ -33,8 +33,8 @@ install_ebb() {  # KIND OPTION...: to $work/KIND
 # tests/headers, with gcc and, in ./dev lint, with clang. The modules share a few that say of
 # themselves that they are not installed.
 check_headers_complete() {  # PREFIX
-  diff <(cd "$root" && find {alloc,gc,runtime,loaders}/include -name '*.h' -exec grep -L 'not installed' {} + |
-    sed 's,^[a-z]*/include/,,' | sort) \
+  diff <(cd "$root" && find {alloc,alloc/sim,gc,runtime,loaders}/include -name '*.h' -exec grep -L 'not installed' {} + |
+    sed 's,^[a-z/]*/include/,,' | sort) \
     <(cd "$1/include" && find ebb -name '*.h' | sort) || fail "in the source tree (<), but not installed"
 }
 
@@ -47,12 +47,12 @@ check_size() {  # PREFIX: DESIGN section 9, without CUDA
   [ "$size" -lt 1048576 ] || fail "libebb.so is larger than 1 MiB"
 }
 
-pkgconfig_host() {  # PREFIX
+pkgconfig_host() {  # PREFIX NAME FOLDER
   local flags
-  flags=$(PKG_CONFIG_PATH=$(dirname "$(find "$1" -name ebb.pc)") pkg-config --cflags --libs ebb)
-  ! grep -qiE 'cuda/include|nlohmann' <<<"$flags" || fail "ebb.pc passes on what only the build needs: $flags"
+  flags=$(PKG_CONFIG_PATH=$(dirname "$(find "$1" -name ebb.pc)") pkg-config --cflags --libs "$2")
+  ! grep -qiE 'cuda/include|nlohmann' <<<"$flags" || fail "$2.pc passes on what only the build needs: $flags"
   # shellcheck disable=SC2086  # several words
-  quietly g++ "${warnings[@]}" "$here/pkgconfig_host/main.cpp" -o "$work/host" $flags
+  quietly g++ "${warnings[@]}" "$here/$3/main.cpp" -o "$work/host" $flags
   run_host "$1" "$work/host"
 }
 
@@ -61,6 +61,7 @@ cmake_host() {  # PREFIX
   quietly cmake -S "$here/cmake_host" -B "$work/cmake" -DCMAKE_PREFIX_PATH="$1" -DCMAKE_BUILD_TYPE=Release
   quietly cmake --build "$work/cmake"
   run_host "$1" "$work/cmake/host"
+  run_host "$1" "$work/cmake/simulated"
 }
 
 meson_host() {
@@ -82,13 +83,15 @@ check_headers_complete "$work/static"
 [ "$("$work/static/bin/ebb" --version)" = "ebb $(sed -n 's/^Version: //p' "$(find "$work/static" -name ebb.pc)")" ] ||
   fail "ebb --version is not ebb.pc's"
 "$work/static/bin/ebb" info
-pkgconfig_host "$work/static"
+pkgconfig_host "$work/static" ebb pkgconfig_host
+pkgconfig_host "$work/static" ebb-sim simulated_host
 cmake_host "$work/static"
 
 install_ebb shared -Dcuda=disabled -Dtools=disabled
 check_size "$work/shared"
-pkgconfig_host "$work/shared"
+pkgconfig_host "$work/shared" ebb pkgconfig_host
+pkgconfig_host "$work/shared" ebb-sim simulated_host
 cmake_host "$work/shared"
 
 meson_host
-echo "install: static, shared and three hosts are right"
+echo "install: static, shared and all hosts are right"
