@@ -28,10 +28,12 @@ detail::DeviceMemory& Domain::Impl::require_device(Device device, const char* fu
 }
 
 DeviceContext& Domain::device(Device device, const char* function) const {
+  impl_->mark.require_own_process(function);
   return impl_->require_device(device, function).context();
 }
 
 DeviceContext& Domain::use(Stream stream, const char* function) const {
+  impl_->mark.require_own_process(function);
   const detail::DeviceMemory& device = impl_->require_device(stream.device, function);
   device.context().require(stream, function);
   device.context().require_alive(function);

@@ -13,6 +13,7 @@
 #include <ebb/loaders/idx.h>
 #include <ebb/loaders/loader.h>
 #include <ebb/runtime/batch_fit.h>
+#include <ebb/runtime/device_stream.h>
 #include <ebb/runtime/executor.h>
 #include <ebb/runtime/loop.h>
 #include <ebb/runtime/parallel.h>

@@ -84,7 +84,7 @@ class Domain : public std::enable_shared_from_this<Domain> {
   MemoryStats pinned_memory(Device device) const noexcept;
   Bytes trim() noexcept;
   // Returns the context of a device. Throws std::invalid_argument, with function in brackets and
-  // the remedy, for one that the domain does not have.
+  // the remedy, for one that the domain does not have, and ForkedError in a child.
   DeviceContext& device(Device device, const char* function) const;
   // The same for who is about to queue work on stream: the iteration of this thread is not retired
   // before that is done. Also throws std::invalid_argument for a stream that is not known, and

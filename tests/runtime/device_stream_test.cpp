@@ -1,0 +1,268 @@
+// SPDX-License-Identifier: Apache-2.0
+// Streams as users have them: ebb's own and the host's, their order, launches and host functions,
+// values that are logged, and the end of it all. [rt.stream] [rt.loop] [rt.exit]
+#include "device_fixture.h"
+
+#include <ebb/alloc/device_context.h>
+#include <ebb/alloc/error.h>
+#include <ebb/gc/storage.h>
+
+#include <doctest/doctest.h>
+
+#include <atomic>
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+using namespace ebb;
+using namespace ebb::literals;
+using ebb::test::counted;
+using ebb::test::DeviceRuntime;
+using ebb::test::sum;
+
+namespace {
+
+constexpr std::chrono::seconds patience{10};
+
+double last_of(Loop& loop, std::size_t index = 0) {
+  return loop.logged().at(index).last;
+}
+
+}  // namespace
+
+TEST_CASE("device stream: it is known while the guard lives, and its number is not used again") {
+  DeviceRuntime f;
+  DeviceStream stream(f.rt, f.device);
+  const Stream known = stream;
+  CHECK(known.device == f.device);
+  DeviceStream moved = std::move(stream);
+  CHECK(moved.stream() == known);
+  CHECK(stream_handle(f.rt, known) != nullptr);
+  moved = DeviceStream(f.rt, f.device);
+  CHECK(moved.stream() != known);
+  CHECK_THROWS_AS(record(f.rt, known), std::invalid_argument);
+  CHECK_THROWS_AS(DeviceStream(f.rt, {DeviceKind::sim, 7}), std::invalid_argument);
+  const std::uint64_t before = f.machine.counts().streams;
+  { const DeviceStream further(f.rt, f.device); }
+  CHECK(f.machine.counts().streams == before);
+}
+
+TEST_CASE("device stream: the host's streams are borrowed, and stay the host's") {
+  DeviceRuntime f;
+  void* const handle = f.machine.host_stream(f.device);
+  {
+    const DeviceStream borrowed = borrow_stream(f.rt, f.device, handle);
+    CHECK(stream_handle(f.rt, borrowed) == handle);
+    CHECK(sum(counted(f.rt, {10}).to(f.on(borrowed))) == 45);
+  }
+  const DeviceStream again = borrow_stream(f.rt, f.device, handle);
+  CHECK(sum(counted(f.rt, {10}).to(f.on(again))) == 45);
+}
+
+TEST_CASE("device stream: points, waits between streams, and synchronise") {
+  DeviceRuntime f;
+  f.machine.hold(f.a);
+  const Tensor x = zeros(f.on(f.a), {10}, DType::i32);
+  const StreamPoint point = record(f.rt, f.a);
+  make_wait(f.rt, f.b, f.a);
+  CHECK_FALSE(is_done(f.rt, point));
+  CHECK_FALSE(synchronise(f.rt, f.b, std::chrono::milliseconds(20)));
+  f.machine.resume(f.a);
+  CHECK(synchronise(f.rt, f.b, patience));
+  CHECK(is_done(f.rt, point));
+}
+
+TEST_CASE("launch: the order of streams and the life of memory are seen to") {
+  DeviceRuntime f;
+  f.machine.hold(f.a);
+  Tensor x = full(f.on(f.a), {1000}, 1, DType::i32);
+  const void* const address = x.storage().data();
+  const Tensor y = zeros(f.on(f.b), {1000}, DType::i32);
+  launch(f.rt, f.b, {x, y}, [&](void* handle) {
+    CHECK(handle == stream_handle(f.rt, f.b));
+    f.rt.domain()
+        ->use(f.b, "test")
+        .copy(y.data<std::int32_t>(), x.data<const std::int32_t>(), x.bytes(), f.b);
+  });
+  f.machine.hold(f.b);
+  x.fill_(2);  // after the launch
+  f.machine.resume(f.a);
+  x = Tensor();
+  CHECK(empty(f.on(f.a), {1000}, DType::i32).storage().data() != address);
+  f.machine.resume(f.b);
+  CHECK(sum(y) == 1000);
+  const Tensor host = counted(f.rt, {10});
+  CHECK_THROWS_WITH_AS(launch(f.rt, f.b, {host}, [](void*) {}), doctest::Contains("to()"),
+                       std::invalid_argument);
+}
+
+TEST_CASE("host function: it runs in the stream's order, on another thread, as work of its owner") {
+  DeviceRuntime f;
+  Loop loop(f.rt, {.in_flight = 1});
+  std::atomic<bool> has_run{false};
+  f.machine.hold(f.a);
+  {
+    Iteration it(loop);
+    launch_host(f.rt, f.a, [&, here = std::this_thread::get_id()] {
+      CHECK(std::this_thread::get_id() != here);
+      has_run = true;
+    });
+    CHECK(it.close().clean());
+  }
+  CHECK_FALSE(has_run);
+  f.machine.resume(f.a);
+  const Iteration next(loop);
+  CHECK(has_run);
+}
+
+TEST_CASE("host function: what it drops is released by a close, what it throws is its error") {
+  DeviceRuntime f;
+  Loop loop(f.rt);
+  std::atomic<bool> finalized{false};
+  std::atomic<bool> ended{false};
+  {
+    Iteration it(loop);
+    auto held = std::make_shared<Tensor>(zeros(it.owner().on(f.a), {10}));
+    Storage(held->storage())
+        .add_finalizer([](void* flag) noexcept { *static_cast<std::atomic<bool>*>(flag) = true; },
+                       &finalized);
+    launch_host(f.rt, f.a, [&, last = std::move(held)]() mutable {
+      last.reset();
+      CHECK_FALSE(finalized);
+      ended = true;
+      throw std::runtime_error("in a callback");
+    });
+    while (!ended) {
+      std::this_thread::yield();
+    }
+    REQUIRE(synchronise(f.rt, f.a, patience));
+    CHECK_THROWS_WITH_AS(it.close(), "in a callback", std::runtime_error);
+    CHECK(finalized);
+  }
+  CHECK_THROWS_AS(launch_host(f.rt, f.a, nullptr), std::invalid_argument);
+}
+
+TEST_CASE("host function: the runtime's end waits for it") {
+  std::optional<DeviceRuntime> f(std::in_place);
+  f->machine.set_delay(f->a, std::chrono::milliseconds(20));
+  std::atomic<bool> has_run{false};
+  launch_host(f->rt, f->a, [&] { has_run = true; });
+  f.reset();
+  CHECK(has_run);
+}
+
+TEST_CASE(
+    "log: the value of a device is read when the device gets there, and keeps nothing alive") {
+  DeviceRuntime f;
+  Loop loop(f.rt, {.in_flight = 4});
+  f.machine.hold(f.a);
+  {
+    Iteration it(loop);
+    const Tensor loss = full(it.owner().on(f.a), {}, 2.5);
+    it.log("loss", loss);
+    it.log("step", 1);
+  }
+  REQUIRE(loop.logged().size() == 2);
+  CHECK(loop.logged()[0].count == 0);
+  CHECK(last_of(loop, 1) == 1);
+  CHECK(f.rt.memory(f.device).blocks_live == 0);
+  f.machine.resume(f.a);
+  loop.finish();
+  CHECK(last_of(loop) == 2.5);
+  CHECK(f.rt.stats().storages_live == 0);
+}
+
+TEST_CASE("log: more values than are kept coming wait for the oldest, and none is lost") {
+  DeviceRuntime f({.device_deadline = std::chrono::milliseconds(100)});
+  Loop loop(f.rt);
+  constexpr int values = 1000;
+  const Tensor x = zeros(f.on(f.a), {}, DType::i32);
+  {
+    Iteration it(loop);
+    for (int i = 1; i <= values; ++i) {
+      x.fill_(i);
+      it.log("x", x);
+    }
+  }
+  loop.finish();
+  const LoggedValue logged = loop.logged().at(0);
+  CHECK(logged.count == values);
+  CHECK(logged.last == values);
+  CHECK(logged.mean == doctest::Approx((values + 1) / 2.0));
+  f.machine.hold(f.a);
+  Iteration it(loop);
+  CHECK_THROWS_AS(
+      [&] {
+        for (int i = 0; i < values; ++i) {
+          it.log("x", x);
+        }
+      }(),
+      DeviceError);
+  CHECK_THROWS_AS(it.log("y", zeros(f.on(f.b), {2})), std::invalid_argument);
+  f.machine.resume(f.a);
+}
+
+TEST_CASE(
+    "end: tensors, streams, loops and the runtime go in any order, with and without a driver") {
+  for (int order = 0; order < 12; ++order) {
+    CAPTURE(order);
+    SimMachine machine;
+    auto rt = std::make_unique<Runtime>(RuntimeOptions{.devices = {cpu, machine.device()},
+                                                       .log = [](LogLevel, std::string_view) {},
+                                                       .backend = machine.backend()});
+    auto loop = std::make_unique<Loop>(*rt);
+    auto stream = std::make_unique<DeviceStream>(*rt, machine.device());
+    Tensor x = zeros(rt->owner().on(*stream), {100});
+    Tensor y = empty_pinned(*rt, machine.device(), {100});
+    {
+      Iteration it(*loop);
+      it.log("x", x.narrow(0, 0, 1).reshape({}));
+    }
+    if (order >= 6) {
+      machine.shut_down();
+    }
+    switch (order % 6) {
+      case 0:
+        stream.reset();
+        rt.reset();
+        break;
+      case 1:
+        rt.reset();
+        stream.reset();
+        break;
+      case 2:
+        x = Tensor();
+        rt.reset();
+        break;
+      case 3:
+        loop.reset();
+        rt.reset();
+        y = Tensor();
+        break;
+      case 4:
+        std::jthread([&] { x = Tensor(); }).join();
+        stream.reset();
+        break;
+      default:
+        break;
+    }
+    loop.reset();
+  }
+}
+
+TEST_CASE("loss: it is said at the next open, and the host goes on") {
+  DeviceRuntime f({.log = [](LogLevel, std::string_view) {}});
+  Loop loop(f.rt);
+  const Tensor x = zeros(f.on(f.a), {10});
+  f.machine.lose(f.device);
+  CHECK_THROWS_AS(x.fill_(1), DeviceError);
+  CHECK_THROWS_AS(Iteration(loop).close(), DeviceError);
+  const Iteration it(loop);
+  CHECK(sum(counted(it, {4})) == 6);
+  CHECK_THROWS_AS(x.to(f.rt), DeviceError);
+}
