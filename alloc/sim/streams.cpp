@@ -19,8 +19,8 @@ SimStreams::SimStreams(unsigned devices, const std::shared_ptr<CallGate>& gate) 
 
 SimStreams::~SimStreams() {
   if (mark_.in_child()) {
-    // Their threads are the parent's, and so is what they hold.
-    for_each([](const Known& known) { detail::leave_behind(new SimQueuePtr(known.queue)); });
+    // Their threads are the parent's, and each keeps its queue.
+    for_each([](const Known& known) { detail::leave_behind(known.queue.get()); });
     return;
   }
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(10);
