@@ -3,6 +3,8 @@
 // one for each runtime. Thread-safe. [rt.stream]
 #pragma once
 
+#include "repeated_calls.h"
+
 #include <ebb/alloc/stream.h>
 #include <ebb/gc/clock.h>
 #include <ebb/gc/domain.h>
@@ -12,6 +14,8 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <utility>
+#include <vector>
 
 namespace ebb::inline v0 {
 
@@ -23,6 +27,9 @@ class HostCalls : public std::enable_shared_from_this<HostCalls> {
 
   // Queues function as work of the current owner if that is of the domain. Throws as Domain::use.
   void queue(Stream stream, std::function<void()> function);
+  // From now on what is queued on the device by a thread that captures there is added to calls;
+  // null ends that. One capture of a device at a time.
+  void collect(Device device, RepeatedCalls* calls);
   // The runtime ends: waits until all have run, or so long. Those that have not by then never do,
   // and what they hold is left behind, since they may be the last to hold what a driver's thread
   // must not end.
@@ -32,14 +39,16 @@ class HostCalls : public std::enable_shared_from_this<HostCalls> {
   struct Call;
 
   static void run(void* opaque) noexcept;
+  RepeatedCalls* collecting(Device device) noexcept;
   bool begin() noexcept;
   void note_end() noexcept;
 
   const std::shared_ptr<Domain> domain_;
-  std::mutex mutex_;  // guards the next two; changed_ is notified under it
+  std::mutex mutex_;  // guards what follows; changed_ is notified under it
   std::condition_variable changed_;
   std::size_t pending_ = 0;
   bool ended_ = false;
+  std::vector<std::pair<Device, RepeatedCalls*>> collecting_;
 };
 
 }  // namespace detail

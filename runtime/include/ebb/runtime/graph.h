@@ -34,8 +34,9 @@ struct GraphStats {
 //   }
 class GraphStep {
  public:
-  // stream is of a device of the loop's runtime, and lives as long as this.
-  GraphStep(Loop& loop, Stream stream);
+  // stream is of a device of the loop's runtime, and lives as long as this. The steps have their
+  // plan by this place, wherever run() is called.
+  GraphStep(Loop& loop, Stream stream, Place at = Place::here());
   GraphStep(const GraphStep&) = delete;
   GraphStep& operator=(const GraphStep&) = delete;
   GraphStep(GraphStep&&) = delete;
@@ -46,10 +47,10 @@ class GraphStep {
   // Runs one step, as an iteration of the loop. Throws what the body does, what the iteration's
   // opening and closing do, and DeviceError.
   template <class Body>
-  void run(Body&& body, Place at = Place::here()) {
+  void run(Body&& body) {
     auto call = [&body](Iteration& it) { body(it); };
     run_erased([](void* context, Iteration& it) { (*static_cast<decltype(call)*>(context))(it); },
-               &call, at);
+               &call);
   }
   // The next run captures anew, since something that the graph has as a constant is to change: a
   // rate, a shape. Where the work keeps its shape the graph is changed in place.
@@ -60,7 +61,7 @@ class GraphStep {
 
  private:
   using Call = void (*)(void* context, Iteration& it);
-  void run_erased(Call body, void* context, const Place& at);
+  void run_erased(Call body, void* context);
 
   class Impl;
   std::unique_ptr<Impl> impl_;
