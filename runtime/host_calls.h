@@ -6,10 +6,12 @@
 #include <ebb/alloc/stream.h>
 #include <ebb/gc/clock.h>
 #include <ebb/gc/domain.h>
+#include <ebb/gc/job.h>
 
 #include <condition_variable>
 #include <cstddef>
 #include <functional>
+#include <list>
 #include <memory>
 #include <mutex>
 
@@ -30,15 +32,24 @@ class HostCalls : public std::enable_shared_from_this<HostCalls> {
 
  private:
   struct Call;
+  using Calls = std::list<Call>;
+  struct Call {
+    HostCalls* calls;  // which waits for this, or is left behind
+    std::function<void()> function;
+    Job job;
+    Calls::iterator self;
+  };
 
   static void run(void* opaque) noexcept;
-  bool begin() noexcept;
+  // Returns the call, to be run, or nothing once the runtime has ended.
+  Calls take(Call& call) noexcept;
   void note_end() noexcept;
 
   const std::shared_ptr<Domain> domain_;
-  std::mutex mutex_;  // guards the next two; changed_ is notified under it
+  std::mutex mutex_;  // guards what follows; changed_ is notified under it
   std::condition_variable changed_;
-  std::size_t pending_ = 0;
+  Calls waiting_;
+  std::size_t pending_ = 0;  // of those that wait or run
   bool ended_ = false;
 };
 
