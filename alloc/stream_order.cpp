@@ -5,6 +5,7 @@
 #include "backend.h"
 #include "watched.h"
 
+#include <ebb/alloc/check.h>
 #include <ebb/alloc/device_context.h>
 
 #include <algorithm>
@@ -163,6 +164,9 @@ void DeviceContext::free_left_lanes() noexcept {
 
 bool DeviceContext::is_done(StreamPoint point) {
   return watched("DeviceContext::is_done", [&] {
+    EBB_REQUIRE(!is_capturing(), "DeviceContext::is_done",
+                "nothing that is queued while a graph is captured runs before it is launched: wait "
+                "for it, and read what it makes, after the captured step");
     const std::lock_guard lock(mutex_);
     const std::uint32_t lane = point.stream.lane();
     const std::uint64_t number = covered(lane, point.number);

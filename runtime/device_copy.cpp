@@ -133,11 +133,19 @@ void require_same_dtype(const Tensor& to, const Tensor& from, const char* functi
               ": convert it on the host, with to(dtype)");
 }
 
+// A graph would use the host's memory each time that it is launched.
+void require_no_capture(bool is_pinned, const DeviceContext& context, const char* function) {
+  EBB_REQUIRE(is_pinned || !context.is_capturing(), function,
+              "while a graph is captured, only empty_pinned() tensors of the same type are copied "
+              "from and to the host: do it before or after the captured step");
+}
+
 void upload(const Tensor& to, const Tensor& from, const char* function) {
   const Stream stream = to.storage().stream();
   DeviceContext& context = to.storage().domain().use(stream, function);
   Copier copier(context, stream);
   const bool direct = from.storage().is_pinned() && from.dtype() == to.dtype();
+  require_no_capture(direct, context, function);
   const Storage staging = direct ? Storage() : take_staging(to, stream);
   if (!staging) {
     require_same_dtype(to, from, function);
@@ -159,6 +167,7 @@ void download(const Tensor& to, const Tensor& from, const char* function) {
   DeviceContext& context = domain.use(stream, function);
   Copier copier(context, stream);
   const bool direct = to.storage().is_pinned() && from.dtype() == to.dtype();
+  require_no_capture(direct, context, function);
   const Storage staging = direct ? Storage() : take_staging(from, stream);
   if (!staging) {
     require_same_dtype(to, from, function);

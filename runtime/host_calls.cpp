@@ -2,6 +2,7 @@
 // Host functions in the order of a stream. [rt.stream]
 #include "host_calls.h"
 
+#include <ebb/alloc/check.h>
 #include <ebb/alloc/device_context.h>
 #include <ebb/alloc/fork.h>
 #include <ebb/gc/defer.h>
@@ -15,6 +16,11 @@ namespace ebb::inline v0::detail {
 
 void HostCalls::queue(Stream stream, std::function<void()> function) {
   DeviceContext& context = domain_->use(stream, "launch_host");
+  if (context.is_capturing()) {
+    RepeatedCalls* const calls = collecting(stream.device);
+    EBB_REQUIRE(calls != nullptr, "launch_host", "a graph is captured by others than a GraphStep");
+    return context.call(RepeatedCalls::run, calls->add(std::move(function)), stream);
+  }
   Owner owner = Owner::current_or_none();
   if (owner.domain() != domain_.get()) {
     owner = domain_->long_lived();
@@ -35,6 +41,24 @@ void HostCalls::queue(Stream stream, std::function<void()> function) {
     note_end();
     throw;
   }
+}
+
+void HostCalls::collect(Device device, RepeatedCalls* calls) {
+  const std::lock_guard lock(mutex_);
+  std::erase_if(collecting_, [device](const auto& it) { return it.first == device; });
+  if (calls != nullptr) {
+    collecting_.emplace_back(device, calls);
+  }
+}
+
+RepeatedCalls* HostCalls::collecting(Device device) noexcept {
+  const std::lock_guard lock(mutex_);
+  for (const auto& it : collecting_) {
+    if (it.first == device) {
+      return it.second;
+    }
+  }
+  return nullptr;
 }
 
 void HostCalls::run(void* opaque) noexcept {

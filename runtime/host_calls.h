@@ -3,6 +3,8 @@
 // one for each runtime. Thread-safe. [rt.stream]
 #pragma once
 
+#include "repeated_calls.h"
+
 #include <ebb/alloc/stream.h>
 #include <ebb/gc/clock.h>
 #include <ebb/gc/domain.h>
@@ -14,6 +16,8 @@
 #include <list>
 #include <memory>
 #include <mutex>
+#include <utility>
+#include <vector>
 
 namespace ebb::inline v0 {
 
@@ -25,6 +29,9 @@ class HostCalls : public std::enable_shared_from_this<HostCalls> {
 
   // Queues function as work of the current owner if that is of the domain. Throws as Domain::use.
   void queue(Stream stream, std::function<void()> function);
+  // From now on what is queued on the device by a thread that captures there is added to calls;
+  // null ends that. One capture of a device at a time.
+  void collect(Device device, RepeatedCalls* calls);
   // The runtime ends: waits until all have run, or so long. Those that have not by then never do,
   // and what they hold is left behind, since they may be the last to hold what a driver's thread
   // must not end.
@@ -43,6 +50,7 @@ class HostCalls : public std::enable_shared_from_this<HostCalls> {
   static void run(void* opaque) noexcept;
   // Returns the call, to be run, or nothing once the runtime has ended.
   Calls take(Call& call) noexcept;
+  RepeatedCalls* collecting(Device device) noexcept;
   void note_end() noexcept;
 
   const std::shared_ptr<Domain> domain_;
@@ -51,6 +59,7 @@ class HostCalls : public std::enable_shared_from_this<HostCalls> {
   Calls waiting_;
   std::size_t pending_ = 0;  // of those that wait or run
   bool ended_ = false;
+  std::vector<std::pair<Device, RepeatedCalls*>> collecting_;
 };
 
 }  // namespace detail

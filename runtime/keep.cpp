@@ -2,6 +2,8 @@
 // Moving tensors out of their iteration. [gc.keep]
 #include "keep.h"
 
+#include <ebb/alloc/check.h>
+#include <ebb/alloc/device_context.h>
 #include <ebb/runtime/runtime.h>
 
 namespace ebb::inline v0 {
@@ -18,6 +20,9 @@ Tensor keep_in(const Tensor& tensor, Owner owner, Place at) {
     return tensor.clone(owner, at);
   }
   Storage storage = tensor.storage();
+  EBB_REQUIRE(
+      tensor.device() == cpu || !storage.domain().device(tensor.device(), "keep").is_capturing(),
+      "keep", "while a graph is captured, nothing of it can be kept: it has the memory");
   storage.transfer(owner);
   return tensor;
 }

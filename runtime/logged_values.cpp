@@ -38,6 +38,8 @@ void LoggedValues::add_later(std::string_view name, const Tensor& value) {
               " has ", std::to_string(value.elements()), " elements, not one");
   Domain& domain = value.storage().domain();
   const Device device = value.device();
+  EBB_REQUIRE(!domain.device(device, "Iteration::log").is_capturing(), "Iteration::log",
+              "while a graph is captured, no value comes: log it after the captured step");
   Tensor landing = empty_pinned(domain.long_lived(), device, value.shape(), value.dtype());
   landing.named("logged value").copy_(value);  // does not wait
   const Stream stream = value.stream();

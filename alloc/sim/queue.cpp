@@ -82,15 +82,17 @@ void SimQueue::loop() noexcept {
   char name[16];
   std::snprintf(name, sizeof name, "ebb/sim-%u", device_.index);
   ::pthread_setname_np(::pthread_self(), name);
-  bool goes_on = true;
-  while (goes_on) {
+  while (true) {
     while (::sem_wait(&available_) != 0) {  // a signal came
     }
     if (!may_go()) {
       break;
     }
     const std::unique_ptr<Item> item(take());
-    goes_on = run(item->work);
+    if (item == nullptr) {
+      break;  // closed, and all has run
+    }
+    run(item->work);
     if (is_stopping()) {
       break;  // the ranges may be gone, if a host function took longer than the machine waited
     }
@@ -143,24 +145,15 @@ bool SimQueue::pause(microseconds time) const noexcept {
   return !is_stopping();
 }
 
-// Returns whether there is more to come.
-bool SimQueue::run(const SimWork& work) noexcept {
-  if (std::holds_alternative<SimEnd>(work.what)) {
-    return false;
-  }
+void SimQueue::run(const SimWork& work) noexcept {
+  // A device that is lost does nothing, but passes events, so that others do not wait for it.
   if (const auto* record = std::get_if<SimRecord>(&work.what)) {
     tell(*record->mark);
-    return true;
-  }
-  if (const auto* wait = std::get_if<SimWait>(&work.what)) {
+  } else if (const auto* wait = std::get_if<SimWait>(&work.what)) {
     wait_for(*wait->mark);
-    return true;
-  }
-  // A device that is lost does nothing, but passes events, so that others do not wait for it.
-  if (gate_->is_lost(device_)) {
-    return true;
-  }
-  if (!work.is_legal()) {
+  } else if (gate_->is_lost(device_)) {
+    return;
+  } else if (!work.is_legal()) {
     gate_->lose(device_, sim_error::illegal_address);
   } else if (const auto* copy = std::get_if<SimCopy>(&work.what)) {
     ebb::run(*copy);
@@ -170,7 +163,6 @@ bool SimQueue::run(const SimWork& work) noexcept {
     const HostFunctionScope scope;
     call->function(call->context);
   }
-  return true;
 }
 
 void SimQueue::wait_for(const SimMark& mark) const noexcept {

@@ -48,7 +48,9 @@ class SimQueue {
   }
   std::uint64_t pushed() const noexcept { return pushed_.load(std::memory_order_relaxed); }
   std::uint64_t completed() const noexcept { return completed_.load(std::memory_order_relaxed); }
-  // Whether its thread has come to the SimEnd, or was never started.
+  // The thread ends after what was pushed, which is the last. Only where something was.
+  void close() noexcept { ::sem_post(&available_); }
+  // Whether the thread has ended, or was never started.
   bool is_over() const noexcept { return is_over_.load(std::memory_order_relaxed); }
 
   // Drops what has not begun and ends the thread. One that a host function keeps beyond the
@@ -66,7 +68,7 @@ class SimQueue {
   Item* take() noexcept;
   bool may_go() noexcept;
   bool pause(std::chrono::microseconds time) const noexcept;
-  bool run(const SimWork& work) noexcept;
+  void run(const SimWork& work) noexcept;
   void wait_for(const SimMark& mark) const noexcept;
   void tell(SimMark& mark) noexcept;
   bool is_stopping() const noexcept { return is_stopping_.load(std::memory_order_relaxed); }
@@ -76,8 +78,8 @@ class SimQueue {
   SimPace pace_;
   // The newest first. Release by who pushes, acquire by the queue that takes all.
   std::atomic<Item*> incoming_{nullptr};
-  sem_t available_{};           // one for each item, posted after it was pushed
-  Item* taken_ = nullptr;       // the queue's own: the oldest first
+  sem_t available_{};      // one for each item, posted after it was pushed, and one for the end
+  Item* taken_ = nullptr;  // the queue's own: the oldest first
   std::int64_t told_last_ = 0;  // the queue's own
   std::atomic<std::uint64_t> pushed_{0};
   // Release; only who drains acquires it.

@@ -168,8 +168,9 @@ void SimBackend::record(Event event, Stream stream) {
   known.captured = captures_.record(*queue);
   if (!known.captured) {
     auto mark = std::make_shared<SimMark>();
-    SimQueue::push(queue, {SimRecord{mark, std::move(known.mark)}, {}});
-    known.mark = std::move(mark);
+    // If that fails, the event is never done, which is safe.
+    std::shared_ptr<SimMark> before = std::exchange(known.mark, mark);
+    SimQueue::push(queue, {SimRecord{std::move(mark), std::move(before)}, {}});
   }
 }
 

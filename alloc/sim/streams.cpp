@@ -19,8 +19,8 @@ SimStreams::SimStreams(unsigned devices, const std::shared_ptr<CallGate>& gate) 
 
 SimStreams::~SimStreams() {
   if (mark_.in_child()) {
-    // Their threads are the parent's, and so is what they hold.
-    for_each([](const Known& known) { detail::leave_behind(new SimQueuePtr(known.queue)); });
+    // Their threads are the parent's, and each keeps its queue.
+    for_each([](const Known& known) { detail::leave_behind(known.queue.get()); });
     return;
   }
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(10);
@@ -44,6 +44,7 @@ void SimStreams::make(Stream stream) {
   join_leaving();
   EBB_REQUIRE(stream.id != 0 && known_.count(stream.id) == 0, "Backend::make_stream", "stream ",
               std::to_string(stream.id), " is there already");
+  leaving_.reserve(leaving_.size() + known_.size() + 1);  // remove() cannot ask for memory
   known_.emplace(stream.id, Known{make_queue(stream.device, stream.lane()), stream.lane(), true});
 }
 
@@ -65,9 +66,8 @@ bool SimStreams::remove(Stream stream) noexcept {
     return false;
   }
   if (found->second.is_made && found->second.queue->pushed() != 0) {
-    const SimQueuePtr& queue = found->second.queue;
+    found->second.queue->close();
     leaving_.push_back(found->second);
-    SimQueue::push(queue, {SimEnd{}, {}});
   }
   known_.erase(found);
   return true;

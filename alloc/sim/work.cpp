@@ -37,9 +37,13 @@ void run(const SimCopy& copy) noexcept {
 
 void run(const SimFill& fill) noexcept {
   auto* const to = static_cast<std::byte*>(fill.to);
-  const std::size_t width = fill.pattern.width;
-  for (std::size_t i = 0; i < fill.count; ++i) {
-    std::memcpy(to + i * width, &fill.pattern.bits, width);
+  const std::size_t end = fill.pattern.width * fill.count;
+  std::size_t done = std::min(end, fill.pattern.width);
+  std::memcpy(to, &fill.pattern.bits, done);
+  while (done < end) {  // what is there, once more
+    const std::size_t more = std::min(done, end - done);
+    std::memcpy(to + done, to, more);
+    done += more;
   }
 }
 

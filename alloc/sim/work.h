@@ -53,11 +53,8 @@ struct SimWait {
   std::shared_ptr<SimMark> mark;
 };
 
-// The last one of a stream that was destroyed.
-struct SimEnd {};
-
 struct SimWork {
-  std::variant<SimCopy, SimFill, SimHostCall, SimRecord, SimWait, SimEnd> what;
+  std::variant<SimCopy, SimFill, SimHostCall, SimRecord, SimWait> what;
   std::vector<SimTouch> touches;
 
   bool is_legal() const noexcept;

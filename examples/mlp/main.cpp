@@ -6,7 +6,9 @@
 #include "options.h"
 #include "report.h"
 
+#include <ebb/alloc/sim.h>
 #include <ebb/ebb.h>
+#include <ebb/runtime/device_stream.h>
 
 #include <cstdio>
 #include <string>
@@ -35,15 +37,28 @@ void import_weights(const std::string& path, Mlp& model) {
   }
 }
 
+ebb::RuntimeOptions runtime_options(const Options& options) {
+  ebb::RuntimeOptions runtime{.threads = options.threads, .executor = options.executor};
+  if (options.device != ebb::cpu) {
+    runtime.devices.push_back(options.device);
+  }
+  if (options.device.kind == ebb::DeviceKind::sim) {
+    runtime.backend = ebb::SimMachine({.devices = options.device.index + 1}).backend();
+  }
+  return runtime;
+}
+
 void train(const Options& options) {
-  ebb::Runtime rt({.threads = options.threads, .executor = options.executor});
+  ebb::Runtime rt(runtime_options(options));
   const Data data = open_data(options);
   ebb::Loader loader(rt, data.train,
                      {.batch = options.batch, .seed = options.seed, .workers = options.workers});
   Mlp model(rt, {.inputs = data.inputs,
                  .classes = classes,
                  .seed = options.seed,
-                 .sgd = {.rate = options.rate, .momentum = options.momentum}});
+                 .sgd = {.rate = options.rate, .momentum = options.momentum},
+                 .device = options.device});
+  const ebb::StreamScope on(rt, model.stream());  // iterations are opened on the model's device
   if (!options.import_path.empty()) {
     import_weights(options.import_path, model);
   }

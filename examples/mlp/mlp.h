@@ -17,6 +17,7 @@ struct MlpOptions {
   std::int64_t classes = 10;
   std::uint64_t seed = 0;
   ebb::nn::SgdOptions sgd = {};
+  ebb::Device device = ebb::cpu;
 };
 
 class Mlp {
@@ -25,7 +26,7 @@ class Mlp {
   // too: they ask for that themselves.
   explicit Mlp(ebb::Runtime& rt, const MlpOptions& options = {})
       : options_(options),
-        math_(ebb::nn::make_math(rt)),
+        math_(ebb::nn::make_math(rt, options.device)),
         first_(*math_, layer("first", options.inputs, options.hidden)),
         second_(*math_, layer("second", options.hidden, options.hidden)),
         last_(*math_,
@@ -33,8 +34,9 @@ class Mlp {
         sgd_(*math_, parameters(), options.sgd) {}
 
   // Learns from one batch: forward, backward, update. Returns the mean loss, a scalar.
-  ebb::Tensor step(const ebb::Tensor& images, const ebb::Tensor& labels) {
+  ebb::Tensor step(const ebb::Tensor& images, const ebb::Tensor& targets) {
     const ebb::Tensor x = rows(images);
+    const ebb::Tensor labels = bring(*math_, targets);
     const ebb::Tensor h1 = first_.forward(x);
     const ebb::Tensor h2 = second_.forward(h1);
     const ebb::Tensor scores = last_.forward(h2);
@@ -56,8 +58,10 @@ class Mlp {
   // Returns how many images of a batch it puts into the right class.
   std::int64_t count_correct(const ebb::Tensor& images, const ebb::Tensor& labels) const {
     return math_->count_correct(last_.forward(second_.forward(first_.forward(rows(images)))),
-                                labels);
+                                bring(*math_, labels));
   }
+
+  ebb::Stream stream() const { return math_->stream(); }
 
   ebb::nn::Parameters parameters() {
     ebb::nn::Parameters all;
@@ -74,7 +78,7 @@ class Mlp {
     return {name, in, out, ebb::nn::Activation::tanh, options_.seed};
   }
   ebb::Tensor rows(const ebb::Tensor& images) const {
-    return images.reshape({images.size(0), options_.inputs});
+    return bring(*math_, images.reshape({images.size(0), options_.inputs}));
   }
 
   MlpOptions options_;

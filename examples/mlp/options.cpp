@@ -25,6 +25,14 @@ CLI::Validator between(T low, T high) {
           range};
 }
 
+ebb::Device device_of(const std::string& text) {
+  try {
+    return ebb::parse_device(text);
+  } catch (const std::invalid_argument& error) {
+    throw CLI::ValidationError("--device", error.what());
+  }
+}
+
 void add_options(CLI::App& app, Options& options) {
   app.add_option("--data", options.data, "folder with the four IDX files, plain or .gz")
       ->capture_default_str();
@@ -50,6 +58,9 @@ void add_options(CLI::App& app, Options& options) {
   app.add_option("--executor", options.executor, "tbb or jthread")
       ->transform(CLI::CheckedTransformer(std::map<std::string, ebb::ExecutorKind>{
           {"jthread", ebb::ExecutorKind::jthread}, {"tbb", ebb::ExecutorKind::tbb}}));
+  app.add_option_function<std::string>(
+      "--device", [&options](const std::string& text) { options.device = device_of(text); },
+      "cpu, cuda, cuda:N, or sim: a simulated device, to try the ways of one (default: cpu)");
   app.add_option("--json", options.json_path, "write the results to this file");
   app.add_option("--import", options.import_path, "start from these weights (safetensors)");
   app.add_option("--export", options.export_path, "write the trained weights");

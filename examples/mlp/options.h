@@ -25,6 +25,7 @@ struct Options {
   float momentum = 0.5f;
   float mean = 0.1307f;  // of the pixels of MNIST; they serve its kin as well
   float std = 0.3081f;
+  ebb::Device device = ebb::cpu;
   ebb::ExecutorKind executor = ebb::ExecutorKind::tbb;
   std::string json_path;
   std::string import_path;

@@ -138,6 +138,7 @@ void Report::write_json(double accuracy) const {
                                          {"momentum", options_.momentum},
                                          {"mean", options_.mean},
                                          {"std", options_.std},
+                                         {"device", ebb::to_string(options_.device)},
                                          {"executor", name_of(options_.executor)}}}};
   std::string text = head.dump(2);
   text.erase(text.rfind("\n}"));

@@ -13,4 +13,10 @@ const Kernels& best_kernels() noexcept {
   return plain_kernels();
 }
 
+decltype(Kernels::add) finish_of(const Kernels& kernels, Activation activation) noexcept {
+  return activation == Activation::tanh   ? kernels.add_tanh
+         : activation == Activation::relu ? kernels.add_relu
+                                          : kernels.add;
+}
+
 }  // namespace ebb::inline v0::nn

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// The operations that are split over tasks: products, activations, the optimizer's update; and
-// which math a device has. The losses are in cpu_loss.cpp.
+// The operations that are split over tasks: products, activations, the optimizer's update. The
+// losses are in cpu_loss.cpp.
 #include "cpu_math.h"
 
 #include "gemm.h"
+#include "operands.h"
 
 #include <ebb/runtime/parallel.h>
 
@@ -30,13 +31,6 @@ void finish_tile(void* context, MatrixView<float> tile, std::int64_t first_colum
 
 }  // namespace
 
-std::unique_ptr<DeviceMath> make_math(Runtime& rt, Device device) {
-  if (!(device == cpu)) {
-    refuse("make_math", "this build has no math for " + to_string(device) + ", only for cpu");
-  }
-  return std::make_unique<CpuMath>(rt);
-}
-
 Tensor CpuMath::matrix(std::int64_t rows, std::int64_t columns, Place at) {
   return empty(rt_, {rows, padded_stride(columns)}, DType::f32, at).narrow(1, 0, columns);
 }
@@ -53,34 +47,19 @@ void CpuMath::multiply(const Tensor& a, const Tensor& b, float beta, const Tenso
 
 void CpuMath::linear(const Tensor& x, const Tensor& w, const Tensor& bias, Activation activation,
                      const Tensor& y) {
-  MatrixView<const float> weights = rows_of<const float>(w, "DeviceMath::linear");
-  const auto biases = rows_of<const float>(bias, "DeviceMath::linear");
-  if (biases.rows != 1 || biases.columns != weights.rows) {
-    refuse("DeviceMath::linear", "weights of shape " + to_string(w.shape()) +
-                                     " need a bias of shape [1, " + std::to_string(weights.rows) +
-                                     "], not " + to_string(bias.shape()));
-  }
-  std::swap(weights.rows, weights.columns);
-  weights.transposed = true;
-  Finish finish{activation == Activation::tanh   ? kernels_.add_tanh
-                : activation == Activation::relu ? kernels_.add_relu
-                                                 : kernels_.add,
-                biases.data};
-  gemm(rt_.step_executor(), matrix_of<const float>(x, "DeviceMath::linear"), weights, 0.0f,
-       rows_of<float>(y, "DeviceMath::linear"), {finish_tile, &finish});
+  const auto weights = rows_of<const float>(w, "DeviceMath::linear");
+  const auto biases = row_of<const float>(bias, weights.rows, "bias", "DeviceMath::linear");
+  Finish finish{finish_of(kernels_, activation), biases.data};
+  gemm(rt_.step_executor(), matrix_of<const float>(x, "DeviceMath::linear"), transposed(weights),
+       0.0f, rows_of<float>(y, "DeviceMath::linear"), {finish_tile, &finish});
 }
 
 void CpuMath::linear_grad(const Tensor& y, Activation activation, const Tensor& grad,
                           const Tensor& bias_grad) {
   const auto outputs = rows_of<const float>(y, "DeviceMath::linear_grad");
   const auto grads = rows_of<float>(grad, "DeviceMath::linear_grad");
-  const auto sums = rows_of<float>(bias_grad, "DeviceMath::linear_grad");
+  const auto sums = row_of<float>(bias_grad, grads.columns, "bias_grad", "DeviceMath::linear_grad");
   require_same_shape(outputs, grads, "DeviceMath::linear_grad");
-  if (sums.rows != 1 || sums.columns != grads.columns) {
-    refuse("DeviceMath::linear_grad", "needs a bias_grad of shape [1, " +
-                                          std::to_string(grads.columns) + "], not " +
-                                          to_string(bias_grad.shape()));
-  }
   // By columns, so that each sum is made by one task, in the order of the rows.
   const std::int64_t stripes = (grads.columns + stripe - 1) / stripe;
   parallel_for(rt_.step_executor(), stripes, 1, [&](std::int64_t begin, std::int64_t end) {

@@ -14,6 +14,7 @@ class CpuMath final : public DeviceMath {
 
   Runtime& runtime() const noexcept override { return rt_; }
   Device device() const noexcept override { return cpu; }
+  Stream stream() const override { return {}; }
 
   Tensor matrix(std::int64_t rows, std::int64_t columns, Place at) override;
   Tensor scalar(Place at) override;

@@ -7,14 +7,14 @@
 // it says so. Wrong shapes, types or devices throw std::invalid_argument.
 #pragma once
 
+#include "activation.h"
+
 #include <ebb/runtime/runtime.h>
 
 #include <cstdint>
 #include <memory>
 
 namespace ebb::inline v0::nn {
-
-enum class Activation { none, relu, tanh };
 
 // Results do not depend on the number of threads.
 class DeviceMath {
@@ -28,6 +28,8 @@ class DeviceMath {
 
   virtual Runtime& runtime() const noexcept = 0;
   virtual Device device() const noexcept = 0;
+  // Returns the stream that matrices are made on and work is queued on.
+  virtual Stream stream() const = 0;
 
   // Returns an uninitialised matrix that is charged to the current owner. Its rows are padded where
   // that makes the products faster, so it need not be contiguous.
@@ -59,7 +61,10 @@ class DeviceMath {
 };
 
 // Returns the math of a device. rt must outlive it. Throws std::invalid_argument for a device that
-// this build has no math for.
+// this build has no math for, and what is missing.
 std::unique_ptr<DeviceMath> make_math(Runtime& rt, Device device = cpu);
+
+// Returns tensor where it is on math's device, else a copy there, charged to the current owner.
+Tensor bring(const DeviceMath& math, const Tensor& tensor, Place at = Place::here());
 
 }  // namespace ebb::inline v0::nn

@@ -2,6 +2,8 @@
 // Tiled products over the step executor. Any thread.
 #include "gemm.h"
 
+#include "operands.h"
+
 #include <ebb/runtime/parallel.h>
 
 #include <dnnl.h>
@@ -47,17 +49,11 @@ Tile tile_of(std::int64_t rows) {
   return rows > 128 ? Tile{128, 256} : Tile{128, 64};
 }
 
-void sgemm(MatrixView<const float> a, MatrixView<const float> b, float beta, MatrixView<float> c) {
-  const auto stride = [](const auto& m) {
-    return std::max(m.stride, m.transposed ? m.rows : m.columns);  // of one row: any is right
-  };
-  const dnnl_status_t status =
-      dnnl_sgemm(a.transposed ? 'T' : 'N', b.transposed ? 'T' : 'N', c.rows, c.columns, a.columns,
-                 1.0f, a.data, stride(a), b.data, stride(b), beta, c.data, stride(c));
-  if (status != dnnl_success) {
-    throw std::runtime_error("[gemm] oneDNN's sgemm failed with status " +
-                             std::to_string(static_cast<int>(status)));
-  }
+dnnl_status_t sgemm(MatrixView<const float> a, MatrixView<const float> b, float beta,
+                    MatrixView<float> c) {
+  return dnnl_sgemm(a.transposed ? 'T' : 'N', b.transposed ? 'T' : 'N', c.rows, c.columns,
+                    a.columns, 1.0f, a.data, a.leading(), b.data, b.leading(), beta, c.data,
+                    c.leading());
 }
 
 template <class T>
@@ -73,12 +69,7 @@ MatrixView<T> part_of(MatrixView<T> m, std::int64_t row, std::int64_t rows, std:
 
 void gemm(Executor& executor, MatrixView<const float> a, MatrixView<const float> b, float beta,
           MatrixView<float> c, TileDone done) {
-  if (a.rows != c.rows || b.columns != c.columns || a.columns != b.rows) {
-    refuse("gemm", "cannot multiply [" + std::to_string(a.rows) + ", " + std::to_string(a.columns) +
-                       "] by [" + std::to_string(b.rows) + ", " + std::to_string(b.columns) +
-                       "] into [" + std::to_string(c.rows) + ", " + std::to_string(c.columns) +
-                       "]");
-  }
+  require_product(a, b, c, "gemm");
   const Tile tile = tile_of(c.rows);
   const std::int64_t across = (c.columns + tile.columns - 1) / tile.columns;
   const std::int64_t down = (c.rows + tile.rows - 1) / tile.rows;
@@ -90,13 +81,23 @@ void gemm(Executor& executor, MatrixView<const float> a, MatrixView<const float>
       const std::int64_t rows = std::min(tile.rows, c.rows - row);
       const std::int64_t columns = std::min(tile.columns, c.columns - column);
       const MatrixView<float> part = part_of(c, row, rows, column, columns);
-      sgemm(part_of(a, row, rows, 0, a.columns), part_of(b, 0, b.rows, column, columns), beta,
-            part);
+      const dnnl_status_t status = sgemm(part_of(a, row, rows, 0, a.columns),
+                                         part_of(b, 0, b.rows, column, columns), beta, part);
+      if (status != dnnl_success) {
+        throw std::runtime_error("[gemm] oneDNN's sgemm failed with status " +
+                                 std::to_string(static_cast<int>(status)));
+      }
       if (done.call != nullptr) {
         done.call(done.context, part, column);
       }
     }
   });
+}
+
+int gemm_here(MatrixView<const float> a, MatrixView<const float> b, float beta,
+              MatrixView<float> c) noexcept {
+  const SingleThreaded scope;
+  return static_cast<int>(sgemm(a, b, beta, c));
 }
 
 }  // namespace ebb::inline v0::nn

@@ -21,6 +21,11 @@ struct TileDone {
 void gemm(Executor& executor, MatrixView<const float> a, MatrixView<const float> b, float beta,
           MatrixView<float> c, TileDone done = {});
 
+// c = a b + beta c on the calling thread, with no call of ebb's. Shapes fit. Returns oneDNN's
+// status, 0 when it is done.
+int gemm_here(MatrixView<const float> a, MatrixView<const float> b, float beta,
+              MatrixView<float> c) noexcept;
+
 // Returns how far apart the rows of a matrix should begin, in elements. Rows start on cache lines,
 // and not a multiple of 1 KiB apart: then a column would fall into few sets of the cache, which
 // halves the speed of products that read it.

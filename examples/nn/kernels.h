@@ -3,6 +3,8 @@
 // CpuMath. Pure functions: any thread.
 #pragma once
 
+#include "activation.h"
+
 #include <cstdint>
 
 namespace ebb::inline v0::nn {
@@ -29,5 +31,8 @@ const Kernels& plain_kernels() noexcept;
 const Kernels& avx2_kernels() noexcept;  // only where the processor has AVX2
 // Returns the best set for this processor.
 const Kernels& best_kernels() noexcept;
+
+// Returns the loop that adds a bias and applies activation.
+decltype(Kernels::add) finish_of(const Kernels& kernels, Activation activation) noexcept;
 
 }  // namespace ebb::inline v0::nn

@@ -1,34 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
-// Plain addresses and strides of a matrix, checked once, for loops inside tasks: copying a tensor
-// there would count references from every thread. Used by CpuMath. Values: any thread.
+// The plain addresses of tensors, checked once, for loops inside tasks: copying a tensor there
+// would count references from every thread. Used by DeviceMath's implementations. Any thread.
 #pragma once
+
+#include "matrix.h"
 
 #include <ebb/runtime/tensor.h>
 
 #include <cstdint>
 #include <stdexcept>
 #include <string>
-#include <type_traits>
 
 namespace ebb::inline v0::nn {
-
-// T is float or const float. The memory is the tensor's, which must outlive it.
-template <class T>
-struct MatrixView {
-  T* data = nullptr;
-  std::int64_t rows = 0;
-  std::int64_t columns = 0;
-  std::int64_t stride = 0;  // between rows, or between columns when transposed
-  bool transposed = false;
-
-  T* row(std::int64_t i) const noexcept { return data + i * stride; }
-};
 
 [[noreturn]] inline void refuse(const char* function, const std::string& text) {
   throw std::invalid_argument(std::string("[") + function + "] " + text);
 }
 
-// Returns the view of a matrix whose rows are contiguous.
+// Returns the view of a matrix whose rows are contiguous. The memory is the tensor's, which must
+// outlive it.
 template <class T>
 MatrixView<T> rows_of(const Tensor& tensor, const char* function) {
   if (tensor.dims() != 2 || (tensor.stride(1) != 1 && tensor.size(1) != 1)) {

@@ -12,8 +12,9 @@ Parameter make_parameter(DeviceMath& math, std::string name, std::int64_t rows,
                          std::int64_t columns, float bound, std::uint64_t seed) {
   const LongLived own(math.runtime());
   Parameter parameter{std::move(name), math.matrix(rows, columns), {}};
-  // Row by row from one contiguous run of numbers: the padding of rows must not show in them.
-  const Tensor values = empty({rows, columns});
+  // Row by row from one contiguous run of numbers on the host: the padding of rows must not show in
+  // them, nor the device.
+  const Tensor values = empty(math.runtime().owner().on(Stream{}), {rows, columns});
   fill_uniform(values.span<float>(), -bound, bound, Random(seed, parameter.name));
   parameter.value.copy_(values);
   return parameter;

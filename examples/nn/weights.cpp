@@ -100,7 +100,8 @@ void save_weights(const std::string& path, const Parameters& parameters) {
   std::memcpy(file.data(), &length, length_bytes);
   file += text;
   for (const Parameter* parameter : parameters) {
-    const auto values = rows_of<const float>(parameter->value, "save_weights");
+    const Tensor host = parameter->value.to(cpu);
+    const auto values = rows_of<const float>(host, "save_weights");
     for (std::int64_t i = 0; i < values.rows; ++i) {
       file.append(reinterpret_cast<const char*>(values.row(i)),
                   static_cast<std::size_t>(values.columns) * sizeof(float));
@@ -123,12 +124,10 @@ void load_weights(const std::string& path, const Parameters& parameters) {
                    std::to_string(parameters.size()));
   }
   for (std::size_t p = 0; p < parameters.size(); ++p) {
-    const auto values = rows_of<float>(parameters[p]->value, "load_weights");
-    const std::size_t row_bytes = static_cast<std::size_t>(values.columns) * sizeof(float);
-    for (std::int64_t i = 0; i < values.rows; ++i) {
-      std::memcpy(values.row(i), found[p].data() + static_cast<std::size_t>(i) * row_bytes,
-                  row_bytes);
-    }
+    const Tensor& value = parameters[p]->value;
+    const Tensor host = empty(value.storage().domain().long_lived(), value.shape());
+    std::memcpy(host.data<float>(), found[p].data(), found[p].size());
+    value.copy_(host);
   }
 }
 

@@ -79,6 +79,11 @@ def test_results():
         for threads in (1, 2, 4):
             again = results(folder, "--seed", 3, "--threads", threads)
             fact("same losses with %d threads" % threads, again["losses"] == first["losses"])
+        simulated = results(folder, "--seed", 3, "--device", "sim")
+        fact("nearly the same losses on a simulated device",
+             len(simulated["losses"]) == len(first["losses"]) and
+             all(abs(a - b) < 1e-3 for a, b in zip(first["losses"], simulated["losses"])),
+             str(simulated["losses"][-3:]))
         other = results(folder, "--seed", 4)
         fact("other losses with another seed", other["losses"] != first["losses"])
         fact("no other file is left", os.listdir(folder) == ["out.json"], str(os.listdir(folder)))
@@ -86,6 +91,10 @@ def test_results():
         weights = os.path.join(folder, "w.safetensors")
         results(folder, "--export", weights)
         start = results(folder, "--import", weights, "--seed", 9)
+        results(folder, "--export", weights, "--device", "sim")
+        there = results(folder, "--import", weights, "--device", "sim", "--seed", 9)
+        fact("weights go to a device and back", there["losses"] and start["losses"] and
+             abs(there["losses"][0] - start["losses"][0]) < 1e-3, str(there["losses"][:2]))
         fact("imported weights are where training starts", start["losses"] and start["losses"][0] < 0.5,
              str(start["losses"][:2]))
 
@@ -95,6 +104,7 @@ def test_options():
         json_out = ["--json", os.path.join(out, "out.json")]
         for name, words, args in (
                 ("an unknown option", ["--sed", "--help"], ["--sed", 1]),
+                ("a device that is none", ["--device", "known forms"], ["--device", "gpu"]),
                 ("a zero batch", ["--batch", "1 to 65536"], ["--batch", 0]),
                 ("a negative batch", ["--batch"], ["--batch", -5]),
                 ("a batch that is no number", ["--batch"], ["--batch", "many"]),

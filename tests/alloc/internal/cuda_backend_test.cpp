@@ -198,7 +198,7 @@ TEST_CASE("cuda backend: a fill repeats patterns of every width, and nothing bes
   CudaRig rig;
   const Pages there(rig.backend->source(rig.device), 2_MiB);
   const std::uint64_t bits = 0x0123456789abcdef;
-  for (const std::size_t width : {1, 2, 4, 8}) {
+  for (const std::size_t width : {1U, 2U, 4U, 8U}) {
     for (const std::uint64_t pattern : {bits, std::uint64_t{0x0505050505050505}}) {
       CAPTURE(width);
       rig.backend->fill(there.begin(), {0xff, 1}, 8 * 102, rig.stream);

@@ -81,6 +81,19 @@ TEST_CASE("simulated streams: a held stream runs what it is stepped through") {
                        std::invalid_argument);
 }
 
+TEST_CASE("simulated streams: a step ends at its deadline where a stream waits for another") {
+  SimFixture sim;
+  const Stream early = sim.stream();
+  const Stream late = sim.stream();
+  sim.machine.hold_all();
+  sim.backend->wait(late, sim.recorded(early));
+  const Event end = sim.recorded(late);
+  CHECK(sim.machine.step(late, 2, 20ms) == 0);
+  sim.machine.resume(early);
+  CHECK(sim.machine.step(late, 2) == 2);
+  CHECK(sim.backend->is_done(end));
+}
+
 TEST_CASE("simulated streams: one waits for another's event, not for what came later") {
   SimFixture sim(2);
   const Stream early = sim.stream(0);

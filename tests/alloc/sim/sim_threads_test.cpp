@@ -89,14 +89,14 @@ TEST_CASE("simulated devices: pages that go while work is at them do not end the
   const std::uint64_t seed = ebb::test::test_seed();
   MESSAGE("EBB_TEST_SEED=" << seed);
   std::mt19937_64 random(seed);
-  for (int round = 0; round < 30; ++round) {
+  for (int round = 0; round < 100; ++round) {
     SimFixture sim;
     const Stream stream = sim.stream();
     ebb::Source& source = sim.backend->source(sim.machine.device());
     const Range range = source.reserve(sim_page * 16);
     REQUIRE(source.commit(range));
     sim.backend->fill(range.begin, {1, 1}, range.bytes.count(), stream);
-    std::this_thread::sleep_for(std::chrono::microseconds(random() % 500));
+    std::this_thread::sleep_for(std::chrono::microseconds(random() % 300));
     if (round % 2 == 0) {
       source.decommit(range);
     } else {

@@ -80,8 +80,9 @@ struct SimMemory {
 };
 
 // Some devices and their driver. Each stream is a queue with a thread of its own, which is started
-// by its first work and named ebb/sim-N. Nothing orders the host after a queue but an event that
-// was seen done, and drain(): a thread sanitizer sees memory that is used again too early.
+// by its first work and named ebb/sim-N for device N. Nothing orders the host after a queue but an
+// event that was seen done, and drain(): a thread sanitizer sees memory that is used again too
+// early.
 //
 //   ebb::SimMachine machine({.devices = 2});
 //   runtime_options.backend = machine.backend();

@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+// When a step is run, captured, launched. [alloc.graph]
+#include "host_calls.h"
+
+#include <ebb/alloc/check.h>
+#include <ebb/alloc/device_context.h>
+#include <ebb/gc/graph_capture.h>
+#include <ebb/runtime/graph.h>
+
+#include <memory>
+#include <string>
+#include <utility>
+
+namespace ebb::inline v0 {
+
+class GraphStep::Impl {
+ public:
+  Impl(Loop& loop, Stream stream, Place at)
+      : loop_(loop),
+        domain_(loop.runtime().domain()),
+        host_calls_(detail::host_calls(loop.runtime()).shared_from_this()),
+        stream_(stream),
+        context_(domain_->use(stream, "GraphStep::GraphStep")),
+        place_(at) {}
+  Impl(const Impl&) = delete;
+  Impl& operator=(const Impl&) = delete;
+  Impl(Impl&&) = delete;
+  Impl& operator=(Impl&&) = delete;
+  ~Impl() {
+    if (!domain_->in_child()) {
+      drop_graph();
+    }
+  }
+
+  void run(Call body, void* context) {
+    const OwnerScope scope(loop_.runtime().owner().on(stream_));
+    if (graph_.id != 0 && !is_stale_) {
+      return launch();
+    }
+    if (!is_confirmed_ && !is_stale_) {
+      return run_eagerly(body, context);
+    }
+    capture(body, context);
+  }
+
+  void recapture() noexcept {
+    is_stale_ = graph_.id != 0;
+    held_.release();  // of which the same addresses are had again
+  }
+  bool is_captured() const noexcept { return graph_.id != 0 && !is_stale_; }
+
+  GraphStats stats;
+
+ private:
+  void launch() {
+    calls_->rethrow();
+    Iteration it(loop_, place_);
+    domain_->use(stream_, "GraphStep::run").launch(graph_, stream_);
+    ++stats.launches;
+    it.close_briefly();
+  }
+
+  void run_eagerly(Call body, void* context) {
+    Iteration it(loop_, place_);
+    run_in(it, body, context);
+  }
+  void run_in(Iteration& it, Call body, void* context) {
+    ++stats.eager;
+    is_confirmed_ = false;
+    body(context, it);
+    const bool as_planned = is_as_planned(it.owner());
+    is_confirmed_ = it.close_briefly().clean() && as_planned;
+  }
+
+  void capture(Call body, void* context) {
+    GraphCapture capture(*domain_, stream_);
+    Iteration it(loop_, place_);
+    if (!capture.begin(it.owner())) {
+      drop_graph();
+      return run_in(it, body, context);
+    }
+    try {
+      auto calls = std::make_shared<detail::RepeatedCalls>();
+      const Collecting collecting(*host_calls_, stream_.device, *calls);
+      body(context, it);
+      const GraphExec made = capture.end(graph_);
+      const bool updated = made == graph_;
+      if (!updated) {
+        drop_graph();
+      }
+      forget_calls();
+      calls_ = std::move(calls);
+      graph_ = made;
+      context_.launch(graph_, stream_);
+      require_nothing_left(it.close());
+      held_ = capture.take();
+      is_stale_ = false;
+      ++stats.captures;
+      stats.updates += updated ? 1 : 0;
+    } catch (...) {
+      capture.abandon();
+      drop_graph();
+      is_confirmed_ = false;
+      throw;
+    }
+  }
+
+  // While a thread captures, what it queues as host functions is the graph's.
+  class Collecting {
+   public:
+    Collecting(detail::HostCalls& host_calls, Device device, detail::RepeatedCalls& calls)
+        : host_calls_(host_calls), device_(device) {
+      host_calls_.collect(device, &calls);
+    }
+    Collecting(const Collecting&) = delete;
+    Collecting& operator=(const Collecting&) = delete;
+    Collecting(Collecting&&) = delete;
+    Collecting& operator=(Collecting&&) = delete;
+    ~Collecting() { host_calls_.collect(device_, nullptr); }
+
+   private:
+    detail::HostCalls& host_calls_;
+    Device device_;
+  };
+
+  // Launches that are queued may still run them. Where nobody can tell when they have, they stay.
+  void forget_calls() noexcept {
+    if (calls_ == nullptr) {
+      return;
+    }
+    std::shared_ptr<detail::RepeatedCalls>* kept = nullptr;
+    try {
+      kept = new std::shared_ptr<detail::RepeatedCalls>(std::move(calls_));
+      host_calls_->queue(stream_, [kept] { delete kept; });
+    } catch (...) {
+    }
+    calls_ = nullptr;
+  }
+
+  static void require_nothing_left(const CloseResult& result) {
+    if (!result.clean()) {
+      throw std::invalid_argument(
+          "[GraphStep::run] what a captured step makes ends with it, since the graph uses its "
+          "memory: make results before, and write to them. " +
+          (result.report != nullptr ? result.report->text() : std::string()));
+    }
+  }
+
+  void drop_graph() noexcept {
+    if (graph_.id != 0) {
+      context_.destroy_graph(std::exchange(graph_, GraphExec{}));
+      forget_calls();
+    }
+    held_.release();
+    is_stale_ = false;
+  }
+
+  Loop& loop_;
+  const std::shared_ptr<Domain> domain_;  // has the context
+  const std::shared_ptr<detail::HostCalls> host_calls_;
+  const Stream stream_;
+  DeviceContext& context_;
+  const Place place_;
+  GraphExec graph_;
+  std::shared_ptr<detail::RepeatedCalls> calls_;  // the graph's
+  HeldBlocks held_;
+  bool is_confirmed_ = false;  // the last run was as planned
+  bool is_stale_ = false;      // the graph is only to be changed
+};
+
+GraphStep::GraphStep(Loop& loop, Stream stream, Place at)
+    : impl_(std::make_unique<Impl>(loop, stream, at)) {}
+
+GraphStep::~GraphStep() = default;
+
+void GraphStep::recapture() noexcept {
+  impl_->recapture();
+}
+
+bool GraphStep::is_captured() const noexcept {
+  return impl_->is_captured();
+}
+
+GraphStats GraphStep::stats() const noexcept {
+  return impl_->stats;
+}
+
+void GraphStep::run_erased(Call body, void* context) {
+  impl_->run(body, context);
+}
+
+}  // namespace ebb::inline v0

@@ -1,0 +1,291 @@
+// SPDX-License-Identifier: Apache-2.0
+// Steps that become graphs: the same results, the same addresses, no call of the driver but the
+// launch, and what a captured step may not do. [alloc.graph]
+#include "device_fixture.h"
+
+#include <ebb/alloc/error.h>
+#include <ebb/runtime/graph.h>
+
+#include <algorithm>
+#include <chrono>
+#include <memory>
+#include <stdexcept>
+#include <vector>
+
+using namespace ebb;
+using namespace ebb::literals;
+using ebb::test::DeviceRuntime;
+
+namespace {
+
+constexpr std::int64_t count = 1000;
+
+// A step with temporaries: y = 2 x + rate, by way of two tensors, one of which is dropped early.
+struct GraphRig : DeviceRuntime {
+  void body() {
+    addresses.clear();
+    const Tensor doubled = make();
+    run([from = x.data<const float>(), to = doubled.data<float>()] {
+      std::transform(from, from + count, to, [](float value) { return 2 * value; });
+    });
+    {
+      const Tensor early = make();
+      run([to = early.data<float>()] { std::fill_n(to, count, 1e30f); });
+    }
+    const Tensor sum = make();
+    run([from = doubled.data<const float>(), to = sum.data<float>(), rate = rate] {
+      std::transform(from, from + count, to, [rate](float value) { return value + rate; });
+    });
+    y.copy_(sum);
+  }
+  Tensor make() {
+    Tensor made = empty({count}, DType::f32);
+    addresses.push_back(made.data<const float>());
+    return made;
+  }
+  void run(std::function<void()> function) { launch_host(rt, a, std::move(function)); }
+
+  // Runs it with every element of x being value, and returns what all of y are, or -1.
+  float result(GraphStep& step, float value) {
+    x.fill_(value);
+    step.run([this](Iteration&) { body(); });
+    const Tensor host = y.to(rt.domain()->long_lived());
+    const float first = host.data<const float>()[0];
+    const auto all = host.span<const float>();
+    return std::all_of(all.begin(), all.end(), [first](float one) { return one == first; }) ? first
+                                                                                            : -1;
+  }
+  // Until it is captured.
+  void warm_up(GraphStep& step) {
+    for (int i = 0; i < 10 && !step.is_captured(); ++i) {
+      CHECK(result(step, 1) == 2 + rate);
+      loop.wait_plan();
+    }
+    REQUIRE(step.is_captured());
+  }
+
+  Tensor x = zeros(on(a), {count}, DType::f32);
+  Tensor y = zeros(on(a), {count}, DType::f32);
+  float rate = 5;
+  std::vector<const void*> addresses;
+  Loop loop{rt, {.name = "graph", .warmup = 0}};
+};
+
+}  // namespace
+
+TEST_CASE_FIXTURE(GraphRig, "graph: a step that repeats is captured, and gives the same results") {
+  GraphStep step(loop, a);
+  warm_up(step);
+  CHECK(step.stats().captures == 1);
+  const GraphStats before = step.stats();
+  const auto launched = machine.counts().of(SimCall::launch);
+  const auto calls = rt.memory(device).source_calls;
+  for (int i = 0; i < 1000; ++i) {
+    x.fill_(static_cast<double>(i));
+    step.run([](Iteration&) { FAIL("the body is not called any more"); });
+  }
+  CHECK(y.to(rt.domain()->long_lived()).data<const float>()[17] == 2.0f * 999 + 5);
+  CHECK(step.stats().launches - before.launches == 1000);
+  CHECK(machine.counts().of(SimCall::launch) - launched == 1000);
+  CHECK(rt.memory(device).source_calls == calls);
+  loop.finish();
+}
+
+TEST_CASE_FIXTURE(GraphRig, "graph: what others make is never where the graph works") {
+  GraphStep step(loop, a);
+  warm_up(step);
+  const std::vector<const void*> held = addresses;
+  Loop other(rt, {.name = "other"});
+  const StreamScope scope(rt, a);
+  for (int i = 0; i < 20; ++i) {
+    Iteration it(other);
+    for (int n = 0; n < 5; ++n) {
+      const Tensor made = empty({count}, DType::f32);
+      made.fill_(7);
+      CHECK(std::count(held.begin(), held.end(), made.data<const float>()) == 0);
+    }
+    CHECK(result(step, static_cast<float>(i)) == 2 * static_cast<float>(i) + 5);
+  }
+}
+
+TEST_CASE_FIXTURE(GraphRig, "graph: it is changed in place, on the same addresses") {
+  GraphStep step(loop, a);
+  warm_up(step);
+  const std::vector<const void*> before = addresses;
+  rate = 9;
+  CHECK(result(step, 1) == 2 + 5);  // a constant of the graph
+  step.recapture();
+  CHECK_FALSE(step.is_captured());
+  CHECK(result(step, 1) == 2 + 9);
+  CHECK(step.is_captured());
+  CHECK(step.stats().captures == 2);
+  CHECK(step.stats().updates == 1);
+  CHECK(addresses == before);
+  CHECK(result(step, 3) == 6 + 9);
+}
+
+TEST_CASE_FIXTURE(GraphRig, "graph: its memory is free again after it") {
+  {
+    GraphStep step(loop, a);
+    warm_up(step);
+    CHECK(rt.memory(device).live > Bytes{3 * count * 4});
+  }
+  CHECK(rt.memory(device).live == rt.memory(device).live);
+  {
+    const StreamScope scope(rt, a);
+    Iteration it(loop);
+    static_cast<void>(make());
+  }
+  CHECK(rt.memory(device).live <= Bytes{2 * 4096});
+  CHECK(machine.counts().graphs == 0);
+}
+
+TEST_CASE_FIXTURE(GraphRig,
+                  "graph: a tensor that outlives the captured step is an error that says where") {
+  GraphStep step(loop, a);
+  std::vector<Tensor> kept;
+  bool keeps = false;
+  const auto run = [&] {
+    step.run([&](Iteration&) {
+      body();
+      const Tensor last = make();
+      if (keeps) {
+        kept.push_back(last);
+      }
+    });
+    loop.wait_plan();
+  };
+  for (int i = 0; i < 5 && step.stats().captures == 0; ++i) {
+    run();
+  }
+  REQUIRE(step.is_captured());
+  step.recapture();
+  keeps = true;
+  CHECK_THROWS_WITH_AS(run(), doctest::Contains("graph_test.cpp"), std::invalid_argument);
+  CHECK_FALSE(step.is_captured());
+  keeps = false;
+  kept.clear();
+  CHECK(result(step, 2) == 4 + 5);  // it goes on
+}
+
+TEST_CASE_FIXTURE(GraphRig, "graph: what cannot be captured says so, and the next run works") {
+  GraphStep step(loop, a);
+  warm_up(step);
+  const auto refused = [&](auto what) {
+    step.recapture();
+    bool thrown = false;
+    try {
+      step.run([&](Iteration& it) {
+        body();
+        what(it);
+      });
+    } catch (const std::invalid_argument& error) {
+      thrown = std::string(error.what()).find("captured") != std::string::npos ||
+               std::string(error.what()).find("graph") != std::string::npos;
+      INFO(error.what());
+    }
+    CHECK(thrown);
+    warm_up(step);
+  };
+  const Tensor host = zeros(rt, {count}, DType::f32);
+  refused([&](Iteration& it) { static_cast<void>(it.keep(y)); });
+  refused([&](Iteration&) { static_cast<void>(keep(y)); });
+  refused([&](Iteration& it) { it.log("loss", y.narrow(0, 0, 1)); });
+  refused([&](Iteration&) { static_cast<void>(y.narrow(0, 0, 1).item<float>()); });
+  refused([&](Iteration&) { x.copy_(host); });
+  CHECK(result(step, 4) == 8 + 5);
+}
+
+TEST_CASE_FIXTURE(GraphRig, "graph: an exception of the body leaves it, and the next run works") {
+  GraphStep step(loop, a);
+  warm_up(step);
+  step.recapture();
+  CHECK_THROWS_WITH(step.run([&](Iteration&) {
+    body();
+    throw std::runtime_error("of the body");
+  }),
+                    "of the body");
+  CHECK_FALSE(step.is_captured());
+  warm_up(step);
+}
+
+TEST_CASE_FIXTURE(GraphRig, "graph: an error of the driver leaves it, and the next run works") {
+  GraphStep step(loop, a);
+  warm_up(step);
+  for (const SimCall call : {SimCall::begin_capture, SimCall::end_capture, SimCall::launch}) {
+    step.recapture();
+    machine.fail(call);
+    CHECK_THROWS_AS(step.run([this](Iteration&) { body(); }), DeviceError);
+    warm_up(step);
+  }
+}
+
+TEST_CASE_FIXTURE(GraphRig,
+                  "graph: a step that changes makes an error or its result, never a wrong one") {
+  GraphStep step(loop, a);
+  warm_up(step);
+  step.recapture();
+  try {
+    step.run([&](Iteration&) {
+      const Tensor more = empty({50 * count}, DType::f32);  // needs memory that is not mapped
+      body();
+    });
+  } catch (const std::exception& error) {
+    CHECK(std::string(error.what()).find("capture") != std::string::npos);
+  }
+  warm_up(step);
+}
+
+TEST_CASE_FIXTURE(GraphRig, "graph: a host function's error comes with the next run") {
+  GraphStep step(loop, a);
+  bool throws = false;
+  for (int i = 0; i < 10 && !step.is_captured(); ++i) {
+    step.run([&](Iteration&) {
+      body();
+      run([&throws] {
+        if (throws) {
+          throw std::runtime_error("on the device");
+        }
+      });
+    });
+    loop.wait_plan();
+  }
+  REQUIRE(step.is_captured());
+  throws = true;
+  step.run([](Iteration&) {});
+  REQUIRE(synchronise(rt, a, std::chrono::seconds(10)));
+  CHECK_THROWS_WITH(step.run([](Iteration&) {}), "on the device");
+}
+
+TEST_CASE_FIXTURE(GraphRig, "graph: a loop without plans captures nothing") {
+  Loop plain(rt, {.name = "plain", .plans = false});
+  GraphStep step(plain, a);
+  for (int i = 0; i < 10; ++i) {
+    CHECK(result(step, 1) == 2 + 5);
+  }
+  CHECK(step.stats().eager == 10);
+  CHECK_FALSE(step.is_captured());
+}
+
+TEST_CASE("graph: it may be destroyed after its runtime, with launches that are not done") {
+  SimMachine machine;
+  auto rt = std::make_unique<Runtime>(
+      RuntimeOptions{.devices = {cpu, machine.device()}, .backend = machine.backend()});
+  auto loop = std::make_unique<Loop>(*rt);
+  const DeviceStream stream(*rt, machine.device());
+  auto step = std::make_unique<GraphStep>(*loop, stream);
+  for (int i = 0; i < 10 && !step->is_captured(); ++i) {
+    step->run([](Iteration&) { empty({count}, DType::f32).fill_(1); });
+    loop->wait_plan();
+  }
+  REQUIRE(step->is_captured());
+  REQUIRE(
+      synchronise(*rt, stream, std::chrono::seconds(10)));  // an open waits for no more than two
+  machine.hold(stream);
+  step->run([](Iteration&) {});
+  loop.reset();
+  machine.resume(stream);
+  rt.reset();
+  step.reset();
+  CHECK(machine.violations().empty());
+}
