@@ -208,24 +208,24 @@ TEST_CASE("log: more values than are kept coming wait for the oldest, and none i
   f.machine.resume(f.a);
 }
 
-TEST_CASE(
-    "end: tensors, streams, loops and the runtime go in any order, with and without a driver") {
+TEST_CASE("end: tensors, streams, loops and the runtime go in any order, also after the driver") {
   for (int order = 0; order < 12; ++order) {
     CAPTURE(order);
-    SimMachine machine;
-    auto rt = std::make_unique<Runtime>(RuntimeOptions{.devices = {cpu, machine.device()},
+    auto machine = std::make_unique<SimMachine>();
+    const std::weak_ptr<Backend> driver = machine->backend();
+    auto rt = std::make_unique<Runtime>(RuntimeOptions{.devices = {cpu, machine->device()},
                                                        .log = [](LogLevel, std::string_view) {},
-                                                       .backend = machine.backend()});
+                                                       .backend = machine->backend()});
     auto loop = std::make_unique<Loop>(*rt);
-    auto stream = std::make_unique<DeviceStream>(*rt, machine.device());
+    auto stream = std::make_unique<DeviceStream>(*rt, machine->device());
     Tensor x = zeros(rt->owner().on(*stream), {100});
-    Tensor y = empty_pinned(*rt, machine.device(), {100});
+    Tensor y = empty_pinned(*rt, machine->device(), {100});
     {
       Iteration it(*loop);
       it.log("x", x.narrow(0, 0, 1).reshape({}));
     }
     if (order >= 6) {
-      machine.shut_down();
+      machine->shut_down();
     }
     switch (order % 6) {
       case 0:
@@ -253,6 +253,12 @@ TEST_CASE(
         break;
     }
     loop.reset();
+    rt.reset();
+    stream.reset();
+    machine.reset();
+    x = Tensor();
+    y = Tensor();
+    CHECK(driver.expired());
   }
 }
 
