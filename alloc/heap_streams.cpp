@@ -75,6 +75,7 @@ void Heap::Impl::end_awaiting() noexcept {
   for (HeapRecord* next = std::exchange(awaiting, nullptr); next != nullptr;) {
     HeapRecord& record = *next;
     next = record.next_freed();
+    record.set_uses(0);
     give(record);
   }
 }

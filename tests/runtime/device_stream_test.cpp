@@ -216,6 +216,7 @@ TEST_CASE("end: tensors, streams, loops and the runtime go in any order, also af
     auto rt = std::make_unique<Runtime>(RuntimeOptions{.devices = {cpu, machine->device()},
                                                        .log = [](LogLevel, std::string_view) {},
                                                        .backend = machine->backend()});
+    const std::weak_ptr<Domain> lifetimes = rt->domain();
     auto loop = std::make_unique<Loop>(*rt);
     auto stream = std::make_unique<DeviceStream>(*rt, machine->device());
     Tensor x = zeros(rt->owner().on(*stream), {100});
@@ -259,6 +260,7 @@ TEST_CASE("end: tensors, streams, loops and the runtime go in any order, also af
     x = Tensor();
     y = Tensor();
     CHECK(driver.expired());
+    CHECK(lifetimes.expired());
   }
 }
 
