@@ -145,6 +145,7 @@ bool Heap::Impl::drain() noexcept {
 
 void Heap::Impl::retire() noexcept {
   drain();
+  end_awaiting();
   trim();
   EBB_ASSERT_VALID(*this);
   // From here on this thread's own frees are foreign ones too.

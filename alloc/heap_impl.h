@@ -104,6 +104,8 @@ class Heap::Impl {
   bool release_empty_slabs() noexcept;
   // Takes back the blocks that the streams which used them are done with. Returns whether it did.
   bool give_awaiting() noexcept;
+  // The same for all, which it waits for: the heap takes no more requests, and would never look.
+  void end_awaiting() noexcept;
   // Has the stream of a plan wait for those others that use its blocks, so that their places are
   // free now.
   void join_planned() noexcept;

@@ -65,6 +65,21 @@ bool Heap::Impl::give_awaiting() noexcept {
   return any;
 }
 
+// What is not done in time, or never, since the device is lost, counts as given: the pages stay.
+void Heap::Impl::end_awaiting() noexcept {
+  if (awaiting == nullptr) {
+    return;
+  }
+  space.wait_until_quiet();
+  give_awaiting();
+  for (HeapRecord* next = std::exchange(awaiting, nullptr); next != nullptr;) {
+    HeapRecord& record = *next;
+    next = record.next_freed();
+    record.set_uses(0);
+    give(record);
+  }
+}
+
 void Heap::Impl::join_planned() noexcept {
   DeviceContext& order = *space.order();
   try {

@@ -60,6 +60,8 @@ class Space {
   // Makes the holes that lane may have its own, so that they join. Returns whether there were any
   // of others.
   bool unite(std::uint32_t lane) noexcept;
+  // Waits until no device uses the memory any more; false: that takes too long. For the end.
+  bool wait_until_quiet() noexcept;
 
   // Whether [begin, begin + bytes) lies in one region, in a hole or beyond the frontier.
   bool is_free(const std::byte* begin, std::size_t bytes) const noexcept;
@@ -98,7 +100,6 @@ class Space {
   std::byte* end_for(Region& region, std::uint32_t lane) const noexcept;
   HeapRecord* carve(HeapRecord& hole, std::byte* begin, std::size_t size) noexcept;
   bool extend(Region& region, std::byte* used_from, std::byte* to, std::uint32_t lane) noexcept;
-  bool is_quiet() noexcept;
   bool touch(Region& region, std::byte* begin, std::byte* end) noexcept;
   std::size_t decommit(Region& region, std::size_t first, std::size_t last) noexcept;
   std::size_t lower_frontier(Region& region) noexcept;

@@ -25,7 +25,7 @@ Space::Space(Source& source, MetaChunks& meta, Budget& budget, HeapCounters& cou
       records_(meta) {}
 
 Space::~Space() {
-  const bool quiet = is_quiet();
+  const bool quiet = wait_until_quiet();
   for (Region* region = regions_; region != nullptr; region = region->next) {
     const auto bytes = static_cast<std::size_t>(region->committed - region->range.begin);
     if (on_host_) {
@@ -40,9 +40,8 @@ Space::~Space() {
   budget_.give(counters_.still_reserved());
 }
 
-// Whether no device uses the memory any more, or will not in the time that the end of a heap may
-// take: then its pages stay as they are, for good.
-bool Space::is_quiet() noexcept {
+// Where it does longer than the end of a heap may take, its pages stay as they are, for good.
+bool Space::wait_until_quiet() noexcept {
   constexpr std::chrono::seconds patience{10};
   if (order_ == nullptr || counters_.reserved.get() == 0) {
     return true;

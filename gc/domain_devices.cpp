@@ -7,6 +7,7 @@
 #include <ebb/alloc/error.h>
 #include <ebb/gc/domain.h>
 
+#include <algorithm>
 #include <string>
 
 namespace ebb::inline v0 {
@@ -63,6 +64,11 @@ MemoryStats Domain::memory(Device device) const noexcept {
 MemoryStats Domain::pinned_memory(Device device) const noexcept {
   const detail::DeviceMemory* const found = impl_->find_device(device);
   return found != nullptr ? found->pinned.stats() : MemoryStats{};
+}
+
+bool Domain::has_lost_device() const noexcept {
+  const auto is_lost = [](const auto& device) { return device.context().is_lost(); };
+  return std::any_of(impl_->devices.begin(), impl_->devices.end(), is_lost);
 }
 
 void Domain::require_devices(const char* function) {

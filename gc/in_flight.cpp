@@ -18,8 +18,12 @@ namespace {
 // Whether the device has come past all that the iteration queued. Others may count down at any
 // time; streams are asked, by one thread at a time.
 bool is_retired(const OwnerRecord& record) noexcept {
-  return record.device_work.load(std::memory_order_seq_cst) == 0 &&
-         (record.devices == nullptr || record.devices->is_retired());
+  if (record.devices != nullptr && !record.devices->is_retired()) {
+    return false;
+  }
+  // A lost device ends nothing that it has begun: such a record rests.
+  return record.device_work.load(std::memory_order_seq_cst) == 0 ||
+         record.domain->has_lost_device();
 }
 
 std::string describe(const CloseSeries::Impl& series, std::uint64_t iteration) {

@@ -9,6 +9,7 @@
 #include <optional>
 #include <stdexcept>
 #include <string>
+#include <vector>
 
 namespace ebb::inline v0 {
 
@@ -47,7 +48,10 @@ class BatchProbe {
   std::optional<AllocationSequence> try_to_record(std::size_t batch) {
     const Place at{"largest_batch", ++places_};
     run_twice(batch, at);
-    const std::shared_ptr<PlanSet> plans = detail::plan_sets(loop_).back();
+    const std::vector<std::shared_ptr<PlanSet>> sets = detail::plan_sets(loop_);
+    // Of host memory: a device's come later.
+    const std::shared_ptr<PlanSet>& plans = *std::find_if(
+        sets.begin(), sets.end(), [&at](const auto& set) { return set->place().is_same_as(at); });
     if (plans->stats().iterations == 0) {
       refuse("the step makes nothing in its iteration, on this thread");
     }

@@ -4,20 +4,15 @@
 
 #include <ebb/alloc/check.h>
 #include <ebb/alloc/device_context.h>
+#include <ebb/alloc/fork.h>
 #include <ebb/gc/defer.h>
-#include <ebb/gc/job.h>
+#include <ebb/gc/owner.h>
 
 #include <exception>
 #include <new>
 #include <utility>
 
 namespace ebb::inline v0::detail {
-
-struct HostCalls::Call {
-  HostCalls* calls;  // which waits for this, or is left behind
-  std::function<void()> function;
-  Job job;
-};
 
 void HostCalls::queue(Stream stream, std::function<void()> function) {
   DeviceContext& context = domain_->use(stream, "launch_host");
@@ -30,19 +25,22 @@ void HostCalls::queue(Stream stream, std::function<void()> function) {
   if (owner.domain() != domain_.get()) {
     owner = domain_->long_lived();
   }
-  auto call =
-      std::make_unique<Call>(Call{this, std::move(function), Job::on_device(owner.on(Stream{}))});
+  Calls fresh;
+  fresh.push_back({this, std::move(function), Job::on_device(owner.on(Stream{})), {}});
+  const auto call = fresh.begin();
+  call->self = call;
   {
     const std::lock_guard lock(mutex_);
+    waiting_.splice(waiting_.end(), fresh);
     ++pending_;
   }
   try {
-    context.call(run, call.get(), stream);
+    context.call(run, &*call, stream);
   } catch (...) {
+    take(*call).clear();
     note_end();
     throw;
   }
-  call.release();  // NOLINT(bugprone-unused-return-value): run() owns it now
 }
 
 void HostCalls::collect(Device device, RepeatedCalls* calls) {
@@ -64,29 +62,33 @@ RepeatedCalls* HostCalls::collecting(Device device) noexcept {
 }
 
 void HostCalls::run(void* opaque) noexcept {
-  auto* const call = static_cast<Call*>(opaque);
-  if (!call->calls->begin()) {
+  auto& call = *static_cast<Call*>(opaque);
+  HostCalls& calls = *call.calls;
+  Calls taken = calls.take(call);
+  if (taken.empty()) {
     return;
   }
-  std::unique_ptr<Call> owned(call);
   {
     const DeferReleases later;
-    const OwnerScope scope(call->job.owner(), HeapStay::with_scope);
+    const OwnerScope scope(call.job.owner(), HeapStay::with_scope);
     try {
-      call->function();
+      call.function();
     } catch (...) {
-      call->job.fail(std::current_exception());
+      call.job.fail(std::current_exception());
     }
-    call->function = nullptr;
+    call.function = nullptr;
   }
-  HostCalls& calls = *call->calls;
-  owned.reset();  // first, with what it holds of the domain: then the runtime may go
+  taken.clear();  // first, with what it holds of the domain: then the runtime may go
   calls.note_end();
 }
 
-bool HostCalls::begin() noexcept {
+HostCalls::Calls HostCalls::take(Call& call) noexcept {
+  Calls taken;
   const std::lock_guard lock(mutex_);
-  return !ended_;
+  if (!ended_) {
+    taken.splice(taken.begin(), waiting_, call.self);
+  }
+  return taken;
 }
 
 void HostCalls::note_end() noexcept {
@@ -97,9 +99,12 @@ void HostCalls::note_end() noexcept {
 
 void HostCalls::end(Milliseconds patience) noexcept {
   std::unique_lock lock(mutex_);
+  if (domain_->has_lost_device()) {
+    patience = Milliseconds::zero();  // which comes to nothing any more
+  }
   if (!changed_.wait_for(lock, patience, [this] { return pending_ == 0; })) {
     // One that runs at this moment may end after all others have let go.
-    static_cast<void>(new (std::nothrow) std::shared_ptr<HostCalls>(shared_from_this()));
+    leave_behind(new (std::nothrow) std::shared_ptr<HostCalls>(shared_from_this()));
   }
   ended_ = true;
 }

@@ -8,10 +8,12 @@
 #include <ebb/alloc/stream.h>
 #include <ebb/gc/clock.h>
 #include <ebb/gc/domain.h>
+#include <ebb/gc/job.h>
 
 #include <condition_variable>
 #include <cstddef>
 #include <functional>
+#include <list>
 #include <memory>
 #include <mutex>
 #include <utility>
@@ -37,16 +39,25 @@ class HostCalls : public std::enable_shared_from_this<HostCalls> {
 
  private:
   struct Call;
+  using Calls = std::list<Call>;
+  struct Call {
+    HostCalls* calls;  // which waits for this, or is left behind
+    std::function<void()> function;
+    Job job;
+    Calls::iterator self;
+  };
 
   static void run(void* opaque) noexcept;
+  // Returns the call, to be run, or nothing once the runtime has ended.
+  Calls take(Call& call) noexcept;
   RepeatedCalls* collecting(Device device) noexcept;
-  bool begin() noexcept;
   void note_end() noexcept;
 
   const std::shared_ptr<Domain> domain_;
   std::mutex mutex_;  // guards what follows; changed_ is notified under it
   std::condition_variable changed_;
-  std::size_t pending_ = 0;
+  Calls waiting_;
+  std::size_t pending_ = 0;  // of those that wait or run
   bool ended_ = false;
   std::vector<std::pair<Device, RepeatedCalls*>> collecting_;
 };

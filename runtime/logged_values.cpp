@@ -55,25 +55,32 @@ void LoggedValues::add_later(std::string_view name, const Tensor& value) {
   coming_[(oldest_ + count_++) % coming_most] = {entry, std::move(landing), {stream, next - 1}};
 }
 
-// The next one to arrive is read, and its memory is given back.
+// The next one to arrive is read.
 void LoggedValues::take_oldest() {
-  Coming& oldest = coming_[oldest_];
-  const Tensor landed = std::move(oldest.landing);
-  oldest.landing = Tensor();
+  const Coming& oldest = coming_[oldest_];
+  entries_[oldest.entry].add(oldest.landing.item<double>());
+  drop_oldest();
+}
+
+void LoggedValues::drop_oldest() noexcept {
+  coming_[oldest_].landing = Tensor();
   oldest_ = (oldest_ + 1) % coming_most;
   --count_;
-  entries_[oldest.entry].add(landed.item<double>());
 }
 
 // In their order, so that the last one is the last.
 void LoggedValues::take_arrived() {
   while (count_ != 0) {
     const Coming& oldest = coming_[oldest_];
-    Domain& domain = oldest.landing.storage().domain();
-    if (!domain.device(oldest.point.stream.device, "Loop::logged").is_done(oldest.point)) {
+    DeviceContext& context =
+        oldest.landing.storage().domain().device(oldest.point.stream.device, "Loop::logged");
+    if (context.is_lost()) {
+      drop_oldest();
+    } else if (context.is_done(oldest.point)) {
+      take_oldest();
+    } else {
       return;
     }
-    take_oldest();
   }
 }
 
@@ -105,6 +112,7 @@ void LoggedValues::reset() noexcept {
 
 void LoggedValues::finish() {
   const std::lock_guard lock(mutex_);
+  take_arrived();
   while (count_ != 0) {
     wait_for_oldest();
   }

@@ -23,7 +23,7 @@ class LoggedValues {
   // the tensor is kept alive. Blocks only where so many are to arrive that the oldest must first.
   // Throws DeviceError then, and std::invalid_argument for another number of elements.
   void add_later(std::string_view name, const Tensor& value);
-  // Those that have arrived. Throws DeviceError.
+  // Those that have arrived; from a lost device none does any more. Throws DeviceError.
   std::vector<LoggedValue> values();
   void reset() noexcept;
   // Waits until all have arrived. Throws DeviceError when that takes too long.
@@ -49,6 +49,7 @@ class LoggedValues {
   std::size_t find(std::string_view name);
   void take_arrived();
   void take_oldest();
+  void drop_oldest() noexcept;
   void wait_for_oldest();
 
   std::mutex mutex_;  // guards what follows

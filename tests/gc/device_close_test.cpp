@@ -221,14 +221,15 @@ TEST_CASE("device close: threads make, use and drop while iterations close") {
     OpenOwner it(loop.series, loop.next++, Place::here());
     const Owner owner = it.owner().on(loop.stream);
     Storage shared = DeviceFixture::make(owner);
+    loop.work_with(shared, loop.stream);
     std::jthread worker([&loop, owner, mine = shared]() mutable {
       const OwnerScope scope(owner, HeapStay::with_scope);
       const Storage own = DeviceFixture::make(owner.on(loop.other));
       loop.work_with(own, loop.other);
+      loop.context->wait(loop.other, loop.stream);
       loop.work_with(mine, loop.other);
       mine.reset();
     });
-    loop.work_with(shared, loop.stream);
     shared.reset();
     worker.join();
     CHECK(it.close().clean());

@@ -2,6 +2,8 @@
 // A runtime with a simulated device and two streams. For the tests of runtime.
 #pragma once
 
+#include "support/executor_choice.h"
+
 #include <ebb/alloc/sim.h>
 #include <ebb/ebb.h>
 #include <ebb/runtime/device_stream.h>
@@ -37,6 +39,7 @@ struct DeviceRuntime {
 
  private:
   RuntimeOptions with_device(RuntimeOptions options) const {
+    options.executor = executor_choice();
     options.devices = {cpu, device};
     options.backend = machine.backend();
     return options;

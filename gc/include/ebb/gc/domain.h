@@ -92,6 +92,8 @@ class Domain : public std::enable_shared_from_this<Domain> {
   DeviceContext& use(Stream stream, const char* function) const;
   // Waits until a device has come past point. Throws DeviceError at device_deadline.
   void wait_for(StreamPoint point, const char* function) const;
+  // Whether one of the devices does nothing any more.
+  bool has_lost_device() const noexcept;
   // Throws DeviceError, and logs why, when a device was lost of which that was not said yet.
   void require_devices(const char* function);
   // Releases on this thread all storages whose release was deferred. Returns whether there was any.
