@@ -175,6 +175,11 @@ void HeldBlocks::release() noexcept {
   }
 }
 
+bool Heap::is_used_on(const BlockRecord& block, Stream stream) const noexcept {
+  return impl_->space.order() == nullptr || stream.lane() == block.stream.lane() ||
+         (static_cast<const HeapRecord&>(block).uses() >> stream.lane() & 1) != 0;
+}
+
 void Heap::note_use(BlockRecord& block, Stream stream) noexcept {
   if (impl_->space.order() != nullptr && stream.lane() != block.stream.lane()) {
     static_cast<HeapRecord&>(block).add_use(stream.lane());

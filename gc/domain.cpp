@@ -200,6 +200,7 @@ DomainStats Domain::stats() const noexcept {
   stats.storages_late = impl_->storages_late.load(std::memory_order_relaxed);
   stats.adopted_live = count(impl_->adopted_live.load(std::memory_order_relaxed));
   stats.adopted_bytes = Bytes{count(impl_->adopted_bytes.load(std::memory_order_relaxed))};
+  stats.undeclared_uses = impl_->undeclared.count();
   return stats;
 }
 

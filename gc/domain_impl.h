@@ -5,6 +5,7 @@
 #include "deferred.h"
 #include "device_pools.h"
 #include "owner_record.h"
+#include "undeclared_use.h"
 
 #include <ebb/alloc/address_map.h>
 #include <ebb/alloc/fork.h>
@@ -103,6 +104,7 @@ class Domain::Impl {
   // close may scan while a late task resizes. Taken by rare calls only.
   mutable std::mutex replace_mutex;
   detail::DeferredReleases deferred;
+  detail::UndeclaredUses undeclared;
   // Guards the storages that are known by their address only.
   std::mutex raw_mutex;
   AddressMap<detail::StorageHead> raw_live;

@@ -122,7 +122,7 @@ std::byte* Tensor::raw() const noexcept {
          static_cast<std::size_t>(offset_) * size_of(dtype_);
 }
 
-void* Tensor::checked_data(DType wanted, bool writable) const {
+void* Tensor::checked_data(DType wanted, bool writable, [[maybe_unused]] Place at) const {
   require_defined("Tensor::data");
   EBB_REQUIRE(wanted == dtype_, "Tensor::data", "the elements are ", to_string(dtype_), ", not ",
               to_string(wanted));
@@ -130,6 +130,9 @@ void* Tensor::checked_data(DType wanted, bool writable) const {
     require_writable("Tensor::data");
   }
   require_in_storage("Tensor::data");
+#if EBB_CHECKS >= 2
+  storage_.check_stream(at);
+#endif
   return raw();
 }
 

@@ -75,6 +75,8 @@ class Heap final : public Resource {
   // back, its memory is used again only after both. By a holder of the block, on any thread.
   // Nothing in a heap whose pool has no order.
   void note_use(BlockRecord& block, Stream stream) noexcept;
+  // Whether stream is the live block's own, or was noted. Always in a heap whose pool has no order.
+  bool is_used_on(const BlockRecord& block, Stream stream) const noexcept;
   // From here to end_hold, blocks outside a plan's range that are given back are held instead, for
   // a graph that is being captured. Owner only. [alloc.graph]
   void begin_hold() noexcept;

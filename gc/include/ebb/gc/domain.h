@@ -43,6 +43,8 @@ struct DomainStats {
   std::uint64_t storages_late = 0;     // ever made for an owner that had closed
   std::uint64_t adopted_live = 0;      // stragglers that are still alive
   Bytes adopted_bytes;
+  // Uses of devices' memory on streams that nobody has declared; counted at checks=full only.
+  std::uint64_t undeclared_uses = 0;
 };
 
 class Domain : public std::enable_shared_from_this<Domain> {

@@ -153,6 +153,10 @@ class Storage {
   // retired before that. Any thread that holds a reference. Throws std::invalid_argument for a
   // stream of another device. [alloc.cuda]
   void used_on(Stream stream) const;
+  // Logs a warning, once for each pair of places, when the running task's stream is of the
+  // storage's device, and neither the one that it was made on nor one that used_on() has named. at
+  // is where it is used. Called by access to elements at checks=full.
+  void check_stream(const Place& at) const;
 
   // From now on tensors refuse to hand out writable data. Call before the storage is shared.
   void set_read_only() noexcept { head_->set(detail::storage_read_only); }

@@ -90,14 +90,18 @@ void end_launch(Runtime& rt, Stream stream, TensorList tensors);
 
 // Calls function with the driver's handle of stream, to queue work there that uses the tensors,
 // which may have been made on other streams of the device: their work is put in order, and their
-// memory stays theirs until this work is done. Tensors on the host must be pinned.
+// memory stays theirs until this work is done. Tensors on the host must be pinned. Meanwhile stream
+// is the thread's current one.
 //
 //   ebb::launch(rt, stream, {x, y}, [&](void* handle) { scale<<<n, 256, 0, cudaStream_t(handle)>>>(
 //       x.data<const float>(), y.data<float>()); });
 template <class F>
 void launch(Runtime& rt, Stream stream, detail::TensorList tensors, F&& function) {
   void* const handle = detail::begin_launch(rt, stream, tensors);
-  std::forward<F>(function)(handle);
+  {
+    const StreamScope scope(rt, stream);
+    std::forward<F>(function)(handle);
+  }
   detail::end_launch(rt, stream, tensors);
 }
 

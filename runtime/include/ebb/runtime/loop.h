@@ -198,8 +198,8 @@ class Iteration {
   }
   RawMemory raw(Place at = Place::here()) const { return raw(owner().stream(), at); }
 
-  // Notes a value by name; keeps nothing alive. The tensor must hold one element. One on a device is
-  // read when the device gets there: Loop::logged() and finish() look, and only where 256 such
+  // Notes a value by name; keeps nothing alive. The tensor must hold one element. One on a device
+  // is read when the device gets there: Loop::logged() and finish() look, and only where 256 such
   // values are still to come does this wait for the oldest.
   void log(std::string_view name, double value);
   void log(std::string_view name, const Tensor& value);

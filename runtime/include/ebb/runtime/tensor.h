@@ -71,8 +71,8 @@ class Tensor {
   // the tensor is writable, data<const T>() reads. Throws std::invalid_argument otherwise, and
   // RevokedError when its memory was given up (Policy::revoke), as all access to elements does.
   template <class T>
-  T* data() const {
-    return static_cast<T*>(checked_data(dtype_of<std::remove_const_t<T>>, !std::is_const_v<T>));
+  T* data(Place at = Place::here()) const {
+    return static_cast<T*>(checked_data(dtype_of<std::remove_const_t<T>>, !std::is_const_v<T>, at));
   }
   // Returns the elements of a contiguous CPU tensor as a span.
   template <class T>
@@ -165,7 +165,7 @@ class Tensor {
   const Tensor& named(const char* name) const noexcept;
 
  private:
-  void* checked_data(DType wanted, bool writable) const;
+  void* checked_data(DType wanted, bool writable, Place at) const;
   void require_contiguous(const char* function) const;
   void require_defined(const char* function) const {
     if (!defined()) [[unlikely]] {
