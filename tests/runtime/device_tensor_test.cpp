@@ -113,6 +113,7 @@ TEST_CASE("device tensor: copies between streams come after what was queued, and
   f.machine.hold(f.a);
   x.fill_(1);
   y.copy_(x);
+  CHECK_FALSE(synchronise(f.rt, f.b, std::chrono::milliseconds(20)));
   f.machine.hold(f.b);
   f.machine.resume(f.a);
   x.fill_(2);
