@@ -66,7 +66,6 @@ TEST_CASE("undeclared use: nothing is said of what is declared, or on the tensor
     static_cast<void>(second.data<float>());
   });
   second.copy_(first);
-  const Tensor copy = first.to(f.b);
   CHECK(f.rt.stats().undeclared_uses == 0);
   CHECK(logged.lines.empty());
 }
