@@ -37,6 +37,7 @@ struct HeapCounters {
   Counter live_peak;
   Counter reserved;
   Counter reserved_peak;
+  Counter awaiting;
   Counter allocations;
   Counter frees;
   Counter foreign_frees;
@@ -72,6 +73,7 @@ struct HeapCounters {
     stats.live_peak = Bytes{live_peak.get()};
     stats.reserved = Bytes{still_reserved()};
     stats.reserved_peak = Bytes{reserved_peak.get()};
+    stats.awaiting = Bytes{awaiting.get()};
     stats.allocations = allocations.get();
     stats.blocks_live = stats.allocations - std::min(freed, stats.allocations);
     stats.foreign_frees = foreign_frees.get();

@@ -164,6 +164,7 @@ void Heap::Impl::give_later(HeapRecord& record) noexcept {
     return give_at_once(record);
   }
   record.next_freed() = std::exchange(awaiting, &record);
+  counters.awaiting.add(space.size_for(record.bytes.count()));
 }
 
 bool Heap::Impl::make_room(std::uint32_t size_class, std::uint32_t lane) noexcept {

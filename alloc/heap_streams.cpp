@@ -56,6 +56,7 @@ bool Heap::Impl::give_awaiting() noexcept {
     HeapRecord& record = *next;
     next = record.next_freed();
     if (has_come(record)) {
+      counters.awaiting.sub(space.size_for(record.bytes.count()));
       give(record);
       any = true;
     } else {
@@ -76,6 +77,7 @@ void Heap::Impl::end_awaiting() noexcept {
     HeapRecord& record = *next;
     next = record.next_freed();
     record.set_uses(0);
+    counters.awaiting.sub(space.size_for(record.bytes.count()));
     give(record);
   }
 }
@@ -104,24 +106,22 @@ HeapRecord* Heap::Impl::take_united(std::size_t size, std::size_t align,
 }
 
 // After all that the device has been given to do. What is free then is searched again, and what
-// lies idle in one place makes room in another.
+// lies idle in one place makes room in another. Twice: what several streams have used is its own
+// stream's after the first time.
 HeapRecord* Heap::Impl::take_synchronised(std::size_t size, std::size_t align,
                                           std::uint32_t lane) noexcept {
-  constexpr std::chrono::seconds patience{10};
-  DeviceContext& order = *space.order();
-  try {
-    if (!order.wait_for_all(std::chrono::steady_clock::now() + patience)) {
+  HeapRecord* record = nullptr;
+  for (int pass = 0; pass < 2 && record == nullptr; ++pass) {
+    if (!space.wait_until_quiet()) {
       return nullptr;
     }
-  } catch (const std::exception&) {  // the next call that may throw says so
-    return nullptr;
-  }
-  drain();
-  HeapRecord* record = take_united(size, align, lane);
-  if (record == nullptr) {
-    space.trim();
-    pool.trim_parked();
-    record = space.take_growing(size, align, lane);
+    drain();
+    record = take_united(size, align, lane);
+    if (record == nullptr) {
+      space.trim();
+      pool.trim_parked();
+      record = space.take_growing(size, align, lane);
+    }
   }
   return record;
 }

@@ -185,6 +185,7 @@ MemoryStats PoolCore::stats(const MemoryStats& fallback) const noexcept {
     sum.live_peak += one.live_peak;
     sum.reserved += one.reserved;
     sum.reserved_peak += one.reserved_peak;
+    sum.awaiting += one.awaiting;
     sum.blocks_live += one.blocks_live;
     sum.allocations += one.allocations;
     sum.foreign_frees += one.foreign_frees;

@@ -35,6 +35,7 @@ class DevicePool {
   const PoolHandle* made() const noexcept { return made_.load(std::memory_order_acquire); }
   bool is_pinned() const noexcept { return kind_ == Kind::pinned; }
   MemoryStats stats() const noexcept;
+  Bytes limit() const noexcept { return limit_; }
   Bytes trim() const noexcept;
   // From now on no heap is taken; storages live on.
   void close() noexcept;

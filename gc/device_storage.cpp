@@ -33,14 +33,11 @@ Replay* device_replay(const DevicePool& pool, const DeviceHeapLease& lease) noex
 
 Cell& take_or_fail(const DevicePool& pool, const DeviceHeapLease& lease, const OwnerRecord& record,
                    const Request& wanted) {
-  const auto take = [&] {
+  const Device device = pool.is_pinned() ? cpu : wanted.stream.device;
+  Cell* const taken = take_with_room(record, wanted.bytes, device, [&] {
     return take_cell_with_block(device_replay(pool, lease), lease.heap(), wanted.bytes,
                                 wanted.align, wanted.stream, wanted.place);
-  };
-  Cell* taken = take();
-  if (taken == nullptr && make_room(record)) {
-    taken = take();
-  }
+  });
   if (taken == nullptr) {
     fail_for_memory("Storage::make", record.domain->impl(), *pool.made(), lease.heap(),
                     wanted.bytes);

@@ -71,6 +71,41 @@ bool Domain::has_lost_device() const noexcept {
   return std::any_of(impl_->devices.begin(), impl_->devices.end(), is_lost);
 }
 
+Bytes Domain::empty_cache(Device device) {
+  constexpr const char* function = "Runtime::empty_cache";
+  require_usable(function);
+  run_deferred();
+  if (device == cpu) {
+    return trim();
+  }
+  const detail::DeviceMemory& of = impl_->require_device(device, function);
+  if (of.memory.made() == nullptr && of.pinned.made() == nullptr) {
+    return {};
+  }
+  const Milliseconds patience = impl_->options.device_deadline;
+  Bytes given;
+  for (int pass = 0; pass < 2; ++pass) {  // what several streams have used is one's after the first
+    if (!of.context().wait_for_all(deadline_after(steady_clock(), patience))) {
+      throw DeviceError(function, 0, to_string(device),
+                        "its work was not done after " + std::to_string(patience.count()) + " ms");
+    }
+    given += of.memory.trim() + of.pinned.trim();
+  }
+  return given;
+}
+
+CacheInfo Domain::cache_info(Device device) const {
+  if (device == cpu) {
+    return {
+        .memory = memory(), .limit = impl_->options.memory_limit, .pinned = {}, .pinned_limit = {}};
+  }
+  const detail::DeviceMemory& of = impl_->require_device(device, "Runtime::cache_info");
+  return {.memory = of.memory.stats(),
+          .limit = of.memory.limit(),
+          .pinned = of.pinned.stats(),
+          .pinned_limit = of.pinned.limit()};
+}
+
 void Domain::require_devices(const char* function) {
   for (const detail::DeviceMemory& it : impl_->devices) {
     if (!it.context().is_lost()) [[likely]] {

@@ -68,7 +68,7 @@ Storage Storage::make(const Owner& owner, Bytes bytes, Align align, const Birth&
   Cell* const taken =
       detail::take_cell_with_block(s.replay, *s.heap, bytes, align, owner.stream(), birth.place);
   if (taken == nullptr) [[unlikely]] {
-    return make_after_refusal(owner, bytes, align, birth);
+    return make_slowly(owner, bytes, align, birth);
   }
   OwnerRecord& record = *s.own;
   record.charge_own(detail::signed_bytes(bytes));
@@ -79,14 +79,6 @@ Storage Storage::make(const Owner& owner, Bytes bytes, Align align, const Birth&
   return Storage(&cell);
 }
 
-Storage Storage::make_after_refusal(const Owner& owner, Bytes bytes, Align align,
-                                    const Birth& birth) {
-  if (!detail::make_room(*owner.record())) {
-    detail::fail_for_memory("Storage::make", *owner.record(), *detail::slot().heap, bytes);
-  }
-  return make_slowly(owner, bytes, align, birth);
-}
-
 Storage Storage::make_slowly(const Owner& owner, Bytes bytes, Align align, const Birth& birth) {
   if (owner.stream().device != cpu) [[unlikely]] {
     return make_on_device(owner, bytes, align, birth);
@@ -94,13 +86,9 @@ Storage Storage::make_slowly(const Owner& owner, Bytes bytes, Align align, const
   detail::Charge charge(owner, bytes, "Storage::make");
   detail::HeapLease lease(charge.record());
   Heap& heap = lease.heap();
-  const auto take = [&] {
+  Cell* const taken = detail::take_with_room(charge.record(), bytes, cpu, [&] {
     return lease.take_cell_with_block(bytes, align, owner.stream(), birth.place);
-  };
-  Cell* taken = take();
-  if (taken == nullptr && detail::make_room(charge.record())) {
-    taken = take();
-  }
+  });
   if (taken == nullptr) {
     detail::fail_for_memory("Storage::make", charge.record(), heap, bytes);
   }

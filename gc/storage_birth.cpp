@@ -48,7 +48,27 @@ void Charge::charge_runtime(const char* function) {
   note_late(domain);
 }
 
-bool make_room(const OwnerRecord& record) noexcept {
+namespace {
+
+// Not for a request of the host's that is made meanwhile.
+bool ask_host(const Domain::Impl& domain, Bytes bytes, Device device) noexcept {
+  Slot& s = slot();
+  if (domain.options.on_out_of_memory == nullptr || s.asks_host) {
+    return false;
+  }
+  s.asks_host = true;
+  bool again = false;
+  try {
+    again = domain.options.on_out_of_memory(bytes, device);
+  } catch (...) {  // as if it had freed nothing
+  }
+  slot().asks_host = false;
+  return again;
+}
+
+}  // namespace
+
+bool make_room(const OwnerRecord& record, Bytes bytes, Device device) noexcept {
   Slot& s = slot();
   if (s.defer_releases) {
     return false;
@@ -56,7 +76,8 @@ bool make_room(const OwnerRecord& record) noexcept {
   Heap* const heap = s.heap;
   const bool inherited = s.heap_inherited;
   s.heap_inherited = heap != nullptr;
-  const bool any = record.domain->impl().deferred.run(nullptr);
+  Domain::Impl& domain = record.domain->impl();
+  const bool any = domain.deferred.run(nullptr) || ask_host(domain, bytes, device);
   if (s.heap == heap) {
     s.heap_inherited = inherited;
   }

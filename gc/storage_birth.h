@@ -22,9 +22,21 @@ namespace ebb::inline v0::detail {
 void follow_close(StorageCell& cell, OwnerRecord& record, std::uint64_t wanted,
                   std::uint64_t thread) noexcept;
 
-// Runs deferred releases for a request that was refused. Returns whether there were any. The slot's
-// heap is in use meanwhile, so a finalizer that wants another one must not park it.
-bool make_room(const OwnerRecord& record) noexcept;
+// For a request that was refused: runs deferred releases, or, where there are none, asks the host
+// to free something. Returns whether to ask again. The slot's heap is in use meanwhile, so a
+// finalizer that wants another one must not park it.
+bool make_room(const OwnerRecord& record, Bytes bytes, Device device) noexcept;
+
+// What take returns, when it is called again as long as it returns null and room is made.
+template <class Take>
+Cell* take_with_room(const OwnerRecord& record, Bytes bytes, Device device, Take take) {
+  constexpr int tries_most = 100;  // a host that always says that it has freed something
+  Cell* taken = take();
+  for (int i = 0; i < tries_most && taken == nullptr && make_room(record, bytes, device); ++i) {
+    taken = take();
+  }
+  return taken;
+}
 
 // Counts a storage that is made on a thread that has no owner.
 void note_unowned(const OwnerRecord& record) noexcept;

@@ -76,6 +76,7 @@ DomainOptions domain_options(const RuntimeOptions& options) {
           .bypass = options.bypass,
           .source = options.source,
           .devices = domain_devices(options),
+          .on_out_of_memory = options.on_out_of_memory,
           .device_deadline = options.device_deadline};
 }
 

@@ -169,6 +169,17 @@ TEST_CASE("device heap: a request that memory is there for waits for the stream 
   rig.heap.deallocate(again);
 }
 
+TEST_CASE("device heap: so it does for a stream that only uses it too") {
+  TwoStreams rig(mib(8));
+  const Block all = rig.take(mib(8), rig.b);
+  rig.heap.note_use(*all.record, rig.a);
+  rig.heap.deallocate(all);
+  const ebb::test::Later later([&rig] { rig.machine.resume(rig.a); });
+  const Block again = rig.take(mib(8), rig.a);
+  CHECK(again);
+  rig.heap.deallocate(again);
+}
+
 TEST_CASE("device heap: a larger request grows a hole, or has the pages of others") {
   // Item 2: 60 %, then 70 % of the device.
   DeviceRig rig({.memory = mib(20)});

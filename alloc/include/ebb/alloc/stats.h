@@ -16,6 +16,7 @@ struct MemoryStats {
   Bytes live_peak;
   Bytes reserved;
   Bytes reserved_peak;
+  Bytes awaiting;  // of live: given back, and other streams than their own still use it
   std::uint64_t blocks_live = 0;
   std::uint64_t allocations = 0;    // ever
   std::uint64_t foreign_frees = 0;  // frees by a thread that did not own the heap

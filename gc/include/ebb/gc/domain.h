@@ -10,6 +10,7 @@
 #include <ebb/gc/owner.h>
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string_view>
 #include <vector>
@@ -33,8 +34,24 @@ struct DomainOptions {
   Source* source = nullptr;  // null: the system's; must outlive the last storage
   // Each once. No context of the driver's is made before something is asked of it.
   std::vector<DomainDevice> devices = {};
+  // Asked on the thread whose request for so many bytes on a device was refused, after everything
+  // else: frees what it can, and returns whether to ask again. May be empty.
+  std::function<bool(Bytes bytes, Device device)> on_out_of_memory = {};
   // How long anything waits for a device before it throws DeviceError.
   Milliseconds device_deadline{60'000};
+};
+
+// The memory of one device, and the host memory that is pinned for it; limits are 0 where there is
+// none. What is reserved and not live is cached: idle, or awaiting streams.
+struct CacheInfo {
+  MemoryStats memory;
+  Bytes limit;
+  MemoryStats pinned;
+  Bytes pinned_limit;
+
+  Bytes cached() const noexcept {
+    return memory.reserved < memory.live ? Bytes{} : memory.reserved - memory.live;
+  }
 };
 
 struct DomainStats {
@@ -85,6 +102,11 @@ class Domain : public std::enable_shared_from_this<Domain> {
   MemoryStats memory(Device device) const noexcept;
   MemoryStats pinned_memory(Device device) const noexcept;
   Bytes trim() noexcept;
+  // The same for one device, after all that is queued there, within device_deadline. Throws
+  // DeviceError.
+  Bytes empty_cache(Device device);
+  // Throws std::invalid_argument for a device that the domain does not have.
+  CacheInfo cache_info(Device device) const;
   // Returns the context of a device. Throws std::invalid_argument, with function in brackets and
   // the remedy, for one that the domain does not have, and ForkedError in a child.
   DeviceContext& device(Device device, const char* function) const;

@@ -66,6 +66,7 @@ struct Slot {
   // The owner's record, if it is of an iteration that this thread has open and heap is of its pool.
   OwnerRecord* own = nullptr;
   bool heap_inherited = false;    // the heap is an enclosing scope's: not ours to park
+  bool asks_host = false;         // it runs the host's on_out_of_memory
   bool defer_releases = false;    // last references only enqueue, see DeferReleases
   bool forked = false;            // an owner was here when this process was forked
   std::uint8_t forks = 0;         // modulo 256: what was saved before a fork is not restored after

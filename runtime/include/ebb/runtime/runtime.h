@@ -46,6 +46,10 @@ struct RuntimeOptions {
   Bytes device_limit{0};
   double device_fraction = 1;
   Bytes pinned_limit{0};  // host memory that is pinned for each device; 0 means none
+  // Asked, on its thread, when a request for so many bytes was refused, after everything else:
+  // frees what it can, and returns whether to ask again. What it asks for itself is refused at
+  // once.
+  std::function<bool(Bytes bytes, Device device)> on_out_of_memory = {};
   // How long an open, a copy to the host or a finish() waits for a device before DeviceError.
   Milliseconds device_deadline{60'000};
 };
@@ -88,8 +92,14 @@ class Runtime {
     return domain()->pinned_memory(device);
   }
   DomainStats stats() const noexcept { return domain()->stats(); }
-  // Gives idle pages back to the system and to the devices; returns how many bytes.
+  // Gives idle pages back to the system and to the devices; returns how many bytes. Not what
+  // devices may still use.
   Bytes trim() noexcept { return domain()->trim(); }
+  // Waits until the device is done with all that is queued, and gives its idle pages back, and
+  // those of host memory pinned for it; returns how many bytes. Throws DeviceError.
+  Bytes empty_cache(Device device) { return domain()->empty_cache(device); }
+  // What a device's memory is used for.
+  CacheInfo cache_info(Device device) const { return domain()->cache_info(device); }
   // Releases, on this thread, all storages whose release was deferred (Storage::defer_release).
   // Returns whether there was any. Loops do it at each close; only a program without one needs it.
   bool run_deferred() noexcept { return domain()->run_deferred(); }
