@@ -114,7 +114,9 @@ void Domain::require_devices(const char* function) {
     const std::string reason = it.context().take_loss();
     if (!reason.empty()) {
       const std::string name = to_string(it.context().device());
-      log(LogLevel::error, name + " was lost, and nothing more is done on it: " + reason);
+      std::string text = name;
+      text.append(" was lost, and nothing more is done on it: ").append(reason);
+      log(LogLevel::error, text);
       throw DeviceError(function, 0, name, "the device was lost: " + reason, true);
     }
   }

@@ -206,6 +206,28 @@ TEST_CASE("device close: what iterations make on a device is planned") {
   CHECK(addresses.back() == addresses[addresses.size() - 2]);
 }
 
+TEST_CASE("device close: a steady iteration asks the driver for no memory, and for one event") {
+  DeviceLoop loop({.in_flight = 2});
+  const auto iterate = [&loop](int count) {
+    for (int i = 0; i < count; ++i) {
+      loop.iterate();
+    }
+  };
+  iterate(10);
+  REQUIRE(loop.series.wait_plan(std::chrono::seconds(30)));
+  iterate(10);
+  const SimCounts before = loop.machine.counts();
+  iterate(50);
+  const SimCounts after = loop.machine.counts();
+  const auto calls = [&](SimCall call) { return after.of(call) - before.of(call); };
+  CHECK(calls(SimCall::reserve) + calls(SimCall::commit) == 0);
+  CHECK(calls(SimCall::decommit) + calls(SimCall::release) == 0);
+  CHECK(calls(SimCall::record) <= 50);
+  CHECK(calls(SimCall::make_event) <= 3);  // as many as are in flight, if they were not before
+  CHECK(calls(SimCall::wait) == 0);
+  loop.series.finish();
+}
+
 TEST_CASE("device close: without plans nothing is recorded") {
   DeviceLoop loop({.plans = false});
   for (int i = 0; i < 4; ++i) {
