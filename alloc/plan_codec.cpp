@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <charconv>
 #include <iterator>
 #include <limits>
@@ -395,13 +396,18 @@ class PlanReader {
   std::size_t first_entry_ = 0;
 };
 
-void check_granule(Lines& lines, std::size_t granule) {
+std::uint64_t read_granule(Lines& lines) {
   Words words(lines, lines.next(), "granule");
-  if (const std::uint64_t theirs = words.number("granule", total_limit); theirs != granule) {
+  const std::uint64_t granule = words.number("granule", total_limit);
+  words.end();
+  return granule;
+}
+
+void check_granule(Lines& lines, std::size_t granule) {
+  if (const std::uint64_t theirs = read_granule(lines); theirs != granule) {
     lines.refuse("the offsets are multiples of " + std::to_string(theirs) + ", those here of " +
                  std::to_string(granule));
   }
-  words.end();
 }
 
 void check_place(Lines& lines, const Place& place) {
@@ -428,9 +434,16 @@ SavedPlans take_part(Lines& lines) {
   const std::size_t first_line = begin.number() + 1;
   Lines body(checked_body(Lines(text, split_name, first_line)), split_name, first_line);
   check_heading(body);
-  body.next();  // the granule, which load() asks for
+  const std::uint64_t granule = read_granule(body);
+  if (!std::has_single_bit(granule)) {
+    body.refuse("the granule is no power of two");
+  }
   const NamedPlace place = read_place(body);
-  return {.file = place.file, .line = place.line, .first_line = first_line, .text = text};
+  return {.file = place.file,
+          .line = place.line,
+          .granule = Align{granule},
+          .first_line = first_line,
+          .text = text};
 }
 
 }  // namespace

@@ -297,6 +297,10 @@ bool PlanSet::Impl::wait(std::chrono::milliseconds patience) {
   return done_.wait_until(lock, deadline, [this] { return working_.empty() && jobs_.empty(); });
 }
 
+Align PlanSet::granule() const noexcept {
+  return impl_->options.granule;
+}
+
 PlanSet::PlanSet(PlanSetOptions options, Place place)
     : impl_(std::make_shared<Impl>(options, place)) {}
 

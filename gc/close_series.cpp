@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <iterator>
 #include <new>
 #include <utility>
 
@@ -321,12 +322,24 @@ std::vector<std::shared_ptr<PlanSet>> CloseSeries::plans() const {
 
 std::string CloseSeries::save_plans() const {
   impl_.mark().require_own_process("Loop::save_plans");
-  return impl_->plans.save();
+  return impl_->plans.save() + impl_->device_plans.save();
 }
 
+// All is read before any is added.
 void CloseSeries::load_plans(std::string_view text) {
   impl_.mark().require_own_process("Loop::load_plans");
-  impl_->plans.load(text);
+  std::vector<SavedPlans> host = split_plans(text);
+  const auto is_host = [](const SavedPlans& part) {
+    return part.granule.value() == default_align_cpu.value();
+  };
+  const auto first = std::stable_partition(host.begin(), host.end(), is_host);
+  std::vector<SavedPlans> devices(std::make_move_iterator(first),
+                                  std::make_move_iterator(host.end()));
+  host.erase(first, host.end());
+  detail::PlanSites::Loaded for_host = impl_->plans.read(std::move(host));
+  detail::PlanSites::Loaded for_devices = impl_->device_plans.read(std::move(devices));
+  impl_->plans.add(std::move(for_host));
+  impl_->device_plans.add(std::move(for_devices));
 }
 
 std::uint64_t CloseSeries::stragglers_total() const noexcept {

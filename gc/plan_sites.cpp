@@ -11,15 +11,15 @@ namespace {
 
 // A set that has its place's name for itself, since it was loaded before the program came there.
 struct NamedSet {
-  explicit NamedSet(const SavedPlans& saved)
-      : file(saved.file), plans(PlanSetOptions{}, {file.c_str(), saved.line}) {}
+  NamedSet(const SavedPlans& saved, const PlanSetOptions& options)
+      : file(saved.file), plans(options, {file.c_str(), saved.line}) {}
 
   const std::string file;
   PlanSet plans;
 };
 
-std::shared_ptr<PlanSet> make_named(const SavedPlans& saved) {
-  const auto named = std::make_shared<NamedSet>(saved);
+std::shared_ptr<PlanSet> make_named(const SavedPlans& saved, const PlanSetOptions& options) {
+  const auto named = std::make_shared<NamedSet>(saved, options);
   return {named, &named->plans};
 }
 
@@ -80,21 +80,23 @@ std::string PlanSites::save() const {
   return text;
 }
 
-// All of it is read into sets of its own first, without the lock. Those of places that have one
-// already are read again into that.
-void PlanSites::load(std::string_view text) {
-  const std::vector<SavedPlans> parts = split_plans(text);
-  std::vector<std::shared_ptr<PlanSet>> loaded;
-  for (const SavedPlans& part : parts) {
-    auto its = find_of(loaded, {part.file.c_str(), part.line});
-    if (its == loaded.end()) {
-      its = loaded.insert(its, make_named(part));
+PlanSites::Loaded PlanSites::read(std::vector<SavedPlans> parts) const {
+  Loaded loaded{.parts = std::move(parts), .sets = {}};
+  for (const SavedPlans& part : loaded.parts) {
+    auto its = find_of(loaded.sets, {part.file.c_str(), part.line});
+    if (its == loaded.sets.end()) {
+      its = loaded.sets.insert(its, make_named(part, options_));
     }
     (*its)->load(part.text, part.first_line);
   }
+  return loaded;
+}
+
+// Those of places that have a set already are read again into that.
+void PlanSites::add(Loaded loaded) {
   {
     const std::lock_guard lock(mutex_);
-    for (std::shared_ptr<PlanSet>& set : loaded) {
+    for (std::shared_ptr<PlanSet>& set : loaded.sets) {
       if (const Site* const site = known(set->place())) {
         set = site->plans;
       } else {
@@ -102,10 +104,10 @@ void PlanSites::load(std::string_view text) {
       }
     }
   }
-  std::erase(loaded, nullptr);
-  for (const SavedPlans& part : parts) {
-    const auto its = find_of(loaded, {part.file.c_str(), part.line});
-    if (its != loaded.end()) {
+  std::erase(loaded.sets, nullptr);
+  for (const SavedPlans& part : loaded.parts) {
+    const auto its = find_of(loaded.sets, {part.file.c_str(), part.line});
+    if (its != loaded.sets.end()) {
       (*its)->load(part.text, part.first_line);
     }
   }

@@ -32,9 +32,17 @@ class PlanSites {
   // Returns the plans of all sets that have any, as split_plans() takes them. Throws as
   // PlanSet::save does.
   std::string save() const;
-  // Adds such plans to the sets of their places, which are made where there are none yet. Adds
-  // nothing where it throws std::invalid_argument, as split_plans() and PlanSet::load do.
-  void load(std::string_view text);
+
+  // Saved plans that have been read, into sets of their own. Views of the text are in it.
+  struct Loaded {
+    std::vector<SavedPlans> parts;
+    std::vector<std::shared_ptr<PlanSet>> sets;  // one for each place
+  };
+  // Throws std::invalid_argument as PlanSet::load does, of sets with this one's options.
+  Loaded read(std::vector<SavedPlans> parts) const;
+  // Adds them to the sets of their places, which are made where there are none yet. Throws
+  // std::bad_alloc.
+  void add(Loaded loaded);
 
  private:
   struct Site {

@@ -77,6 +77,7 @@ class PlanSet {
   PlanSetStats stats() const;
   std::vector<PlanInfo> plans() const;
   const Place& place() const noexcept;
+  Align granule() const noexcept;
 
   // Returns the recorded iterations that the plans are of, newest first. Where plans were loaded,
   // places in them may point to names that end with the set.
@@ -102,8 +103,9 @@ class PlanSet {
 struct SavedPlans {
   std::string file;  // of the set's place, with line
   std::uint32_t line = 0;
-  std::size_t first_line = 1;  // the number of the text's first one, for PlanSet::load
-  std::string_view text;       // what PlanSet::save returned; a part of the whole
+  Align granule = default_align_cpu;  // of the set, see PlanSetOptions
+  std::size_t first_line = 1;         // the number of the text's first one, for PlanSet::load
+  std::string_view text;              // what PlanSet::save returned; a part of the whole
 };
 
 // Returns the parts of such a text, in their order; an empty one has none. Throws
