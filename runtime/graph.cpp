@@ -4,6 +4,7 @@
 
 #include <ebb/alloc/check.h>
 #include <ebb/alloc/device_context.h>
+#include <ebb/alloc/fork.h>
 #include <ebb/gc/graph_capture.h>
 #include <ebb/runtime/graph.h>
 
@@ -133,6 +134,7 @@ class GraphStep::Impl {
       kept = new std::shared_ptr<detail::RepeatedCalls>(std::move(calls_));
       host_calls_->queue(stream_, [kept] { delete kept; });
     } catch (...) {
+      detail::leave_behind(kept);
     }
     calls_ = nullptr;
   }
