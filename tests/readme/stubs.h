@@ -15,5 +15,7 @@ ebb::Tensor column_mean(const ebb::Tensor& x);
 extern ebb::Tensor best;
 
 inline ebb::Runtime rt;
+inline std::vector<ebb::Tensor> host_batches;
+void kernels(void* cuda_stream);
 void train_step(ebb::Iteration& it, std::size_t batch);
 void print(const ebb::Place& place, std::uint64_t followed, ebb::Bytes height);

@@ -15,6 +15,7 @@
 #include <ebb/runtime/batch_fit.h>
 #include <ebb/runtime/device_stream.h>
 #include <ebb/runtime/executor.h>
+#include <ebb/runtime/graph.h>
 #include <ebb/runtime/loop.h>
 #include <ebb/runtime/parallel.h>
 #include <ebb/runtime/progress.h>
