@@ -34,7 +34,7 @@ struct TwoStreams : DeviceRig {
 
 TEST_CASE_FIXTURE(TwoStreams, "device heap: blocks are multiples of 256 bytes apart") {
   std::vector<Block> blocks;
-  for (const std::size_t bytes : {1, 255, 256, 257, 1000, 5000, 70000}) {
+  for (const std::size_t bytes : {1u, 255u, 256u, 257u, 1000u, 5000u, 70000u}) {
     blocks.push_back(take(Bytes{bytes}, a));
     CHECK(reinterpret_cast<std::uintptr_t>(blocks.back().data) % 256 == 0);
     CHECK(blocks.back().stream == a);
