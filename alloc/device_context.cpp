@@ -25,7 +25,7 @@ DeviceContext::~DeviceContext() {
   }
   for (std::size_t lane = 1; lane < lanes_.size(); ++lane) {
     if (lanes_[lane].is_known && !lanes_[lane].is_leaving) {
-      backend_->destroy_stream({device_, lanes_[lane].stream.load(std::memory_order_relaxed)});
+      backend_->destroy_stream({device_, lanes_[lane].queue});
     }
   }
 }
@@ -59,7 +59,9 @@ Stream DeviceContext::open_lane(const char* function, Make make) {
   const Stream stream{device_, next_stream_id(lane)};
   make(stream);
   lanes_[lane].stream.store(stream.id, std::memory_order_relaxed);
+  lanes_[lane].queue = stream.id;
   lanes_[lane].is_known = true;
+  lanes_[lane].is_ended = false;
   lanes_[lane].after = {};
   return stream;
 }
@@ -74,6 +76,7 @@ std::uint32_t DeviceContext::free_lane(const char* function) {
     }
     return lane;
   };
+  end_ended_lanes();
   std::uint32_t lane = find();
   if (lane == Stream::lanes && poll_locked()) {
     lane = find();
@@ -86,24 +89,39 @@ std::uint32_t DeviceContext::free_lane(const char* function) {
 }
 
 void DeviceContext::destroy_stream(Stream stream) noexcept {
+  const std::lock_guard lock(mutex_);
   if (stream.id == 0 || !knows(stream)) {
     return;
   }
-  const std::lock_guard lock(mutex_);
   Lane& lane = lanes_[stream.lane()];
-  if (lane.is_leaving) {
-    return;
+  lane.stream.store(0, std::memory_order_relaxed);
+  lane.is_ended = true;
+  if (is_lost()) {
+    return leave(lane);
+  }
+  if (is_capturing()) {
+    return;  // what is recorded now is the graph's
   }
   try {
-    if (!is_lost()) {
-      record_locked(stream.lane());  // that covers all of its work
-    }
-    lane.is_leaving = true;
+    record_locked(stream.lane());
   } catch (...) {
-    // Without an event nobody knows when its work is done: the lane stays taken.
+    // Without an event nobody knows when its work is done.
   }
-  lane.stream.store(0, std::memory_order_relaxed);
-  backend_->destroy_stream(stream);
+}
+
+// Those that had no event when they were to end.
+void DeviceContext::end_ended_lanes() {
+  for (std::uint32_t lane = 1; lane < Stream::lanes; ++lane) {
+    if (lanes_[lane].is_known && lanes_[lane].is_ended && !lanes_[lane].is_leaving) {
+      record_locked(lane);
+    }
+  }
+}
+
+// What was queued has an event, or nobody will ask for one.
+void DeviceContext::leave(Lane& lane) noexcept {
+  lane.is_leaving = true;
+  backend_->destroy_stream({device_, lane.queue});
 }
 
 bool DeviceContext::knows(Stream stream) const noexcept {

@@ -41,9 +41,12 @@ std::uint64_t DeviceContext::record_locked(std::uint32_t index) {
   // before the driver sees this.
   const std::uint64_t number = lane.next.fetch_add(1, std::memory_order_seq_cst);
   const std::uint64_t event = spare_events_.back();
-  backend_->record({event}, {device_, lane.stream.load(std::memory_order_relaxed)});
+  backend_->record({event}, {device_, lane.queue});
   spare_events_.pop_back();
   recorded_.push_back({index, is_capturing(), number, event, lane.after});
+  if (lane.is_ended) {
+    leave(lane);
+  }
   return number;
 }
 

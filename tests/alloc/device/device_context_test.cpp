@@ -184,3 +184,37 @@ TEST_CASE_FIXTURE(DeviceRig, "errors: a lost device is asked for nothing more, a
   CHECK(context->take_loss().find("700") != std::string::npos);
   CHECK(context->take_loss().empty());
 }
+
+TEST_CASE_FIXTURE(DeviceRig, "errors: a stream whose end gets no event is not taken for done") {
+  const Stream a = context->make_stream();
+  work(a);
+  const StreamPoint point = context->newest(a);
+  machine.fail(ebb::SimCall::record);
+  context->destroy_stream(a);
+  CHECK_FALSE(context->knows(a));
+  CHECK_FALSE(context->wait_until(point, soon(std::chrono::milliseconds(20))));
+  machine.resume_all();
+  CHECK(context->wait_until(point, soon()));
+  CHECK(machine.counts().streams == 0);
+}
+
+TEST_CASE_FIXTURE(DeviceRig, "errors: streams whose ends got no event leave their lanes in time") {
+  for (std::uint32_t i = 0; i < 3 * Stream::lanes; ++i) {
+    const Stream stream = context->make_stream();
+    context->call([](void*) {}, nullptr, stream);
+    machine.fail(ebb::SimCall::record);
+    context->destroy_stream(stream);
+    REQUIRE(machine.drain());
+  }
+}
+
+TEST_CASE_FIXTURE(DeviceRig, "order: a stream that ends while another is captured ends after it") {
+  const Stream a = context->make_stream();
+  const Stream b = context->make_stream();
+  context->begin_capture(a);
+  context->destroy_stream(b);
+  const ebb::GraphExec graph = context->end_capture(a, {});
+  context->destroy_graph(graph);
+  CHECK(context->wait_for_all(soon()));
+  CHECK(machine.counts().streams == 1);
+}

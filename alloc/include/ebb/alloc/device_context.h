@@ -123,9 +123,11 @@ class DeviceContext {
   using VectorClock = std::array<std::uint64_t, Stream::lanes>;
   struct Lane {
     std::atomic<std::uint64_t> next{1};    // number of an event; counted on under the lock
-    std::atomic<std::uint32_t> stream{0};  // its id; relaxed, written under the lock
+    std::atomic<std::uint32_t> stream{0};  // its id for users; relaxed, written under the lock
+    std::uint32_t queue = 0;               // its id at the backend
     bool is_known = false;
-    bool is_leaving = false;  // destroyed; the lane is free once its last event is done
+    bool is_ended = false;    // for users; its next event is the last, and then the backend's ends
+    bool is_leaving = false;  // that was recorded; the lane is free once it is done
     std::uint64_t done = 0;   // all up to this one were seen to be done
     VectorClock after{};
   };
@@ -150,6 +152,8 @@ class DeviceContext {
   // With the lock held.
   bool poll_locked();
   void free_left_lanes() noexcept;
+  void leave(Lane& lane) noexcept;
+  void end_ended_lanes();
   std::uint64_t record_locked(std::uint32_t lane);
   const Recorded* event_after(std::uint32_t lane, std::uint64_t number) const noexcept;
   // The number that stands for a point of a lane, whose stream may be gone.
