@@ -13,10 +13,12 @@ namespace {
 
 constexpr ebb::Bytes small_page{std::size_t{64} << 10};
 
-// Notes the most that is reserved once some iterations have begun.
+// Notes the most that is reserved once some iterations have begun. The device has come past each
+// iteration when the next one begins, as far as the heap can see, as with a loop that waits for it.
 class WatchedSlots : public PlannedSlots {
  public:
-  using PlannedSlots::PlannedSlots;
+  WatchedSlots(BenchDevice& device, const HeapUse& use, std::size_t slots)
+      : PlannedSlots(use, slots), device_(device) {}
   void* take(std::size_t slot, std::size_t bytes) {
     void* const data = PlannedSlots::take(slot, bytes);
     if (begun_ >= settled) {
@@ -25,6 +27,8 @@ class WatchedSlots : public PlannedSlots {
     return data;
   }
   void begin_iteration() {
+    end();
+    device_.synchronise(device_.stream());
     PlannedSlots::begin_iteration();
     ++begun_;
   }
@@ -36,12 +40,13 @@ class WatchedSlots : public PlannedSlots {
 
  private:
   static constexpr int settled = 3;
+  BenchDevice& device_;
   int begun_ = 0;
   std::uint64_t reserved_peak_ = 0;
 };
 
-double planned_over_live(const HeapUse& use, const Trace& trace) {
-  WatchedSlots slots(use, trace.slots);
+double planned_over_live(BenchDevice& device, const HeapUse& use, const Trace& trace) {
+  WatchedSlots slots(device, use, trace.slots);
   replay_once(trace, slots, Touch::nothing);
   slots.plans.work();
   slots.restart();
@@ -52,7 +57,7 @@ double planned_over_live(const HeapUse& use, const Trace& trace) {
   return over_live(slots.reserved_peak(), trace);
 }
 
-double unplanned_over_live(const HeapUse& use, const Trace& trace) {
+double unplanned_over_live(BenchDevice& /*device*/, const HeapUse& use, const Trace& trace) {
   HeapSlots slots(use, trace.slots);
   replay_once(trace, slots, Touch::nothing);
   replay_once(trace, slots, Touch::nothing);
@@ -67,7 +72,7 @@ template <class OverLive>
 double in_fresh_heap(BenchDevice& device, const Trace& trace, OverLive measure) {
   ebb::Pool pool = device.make_pool();
   ebb::Heap& heap = pool.acquire();
-  const double value = measure(HeapUse{heap, device.stream()}, trace);
+  const double value = measure(device, HeapUse{heap, device.stream()}, trace);
   ebb::Pool::park(heap);
   return value;
 }
@@ -83,7 +88,7 @@ void measure_both(BenchDevice& device, const Trace& trace, const std::string& su
 
 Figures replay_on_device(const std::string& name, const std::string& path, const Effort& effort) {
   const auto trace = read_trace(path, effort.quick ? 10 : UINT64_MAX, ebb::default_align_cuda);
-  Figures figures;
+  Figures figures{{"live_peak_bytes/" + name, static_cast<double>(trace->live_peak)}};
   BenchDevice device;
   measure_both(device, *trace, "/" + name, figures);
   if (device.machine() != nullptr) {
