@@ -5,6 +5,8 @@
 #include "holes.h"
 #include "planned.h"
 
+#include <utility>
+
 namespace ebb::bench {
 
 Figures measure_pairs(const Effort& effort) {
@@ -23,12 +25,12 @@ Figures measure_pairs(const Effort& effort) {
 
 Figures measure_device_holes(const Effort& effort) {
   Figures figures;
-  for (const std::size_t request : {1024, 0}) {
+  for (const auto& [figure, request] :
+       {std::pair("holes_ns", ebb::Bytes{1024}), std::pair("holes_filled_ns", ebb::Bytes{0})}) {
     BenchDevice device;
     ebb::Pool pool = device.make_pool();
     ebb::Heap& heap = pool.acquire();
-    figures[request == 0 ? "holes_filled_ns" : "holes_ns"] =
-        among_holes_ns({heap, device.stream()}, ebb::Bytes{request}, effort);
+    figures[figure] = among_holes_ns({heap, device.stream()}, request, effort);
     ebb::Pool::park(heap);
   }
   return figures;

@@ -24,23 +24,23 @@ OVER_ASYNC = 0.3  # of cudaMallocAsync's time
 LOSS_APART = 1e-3  # between devices, which sum in other orders
 
 
-def run(seconds, *command):
-    """Returns what was printed and the exit code; 124 where it took too long, with its children ended."""
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-                               start_new_session=True)
-    try:
-        return process.communicate(timeout=seconds)[0], process.returncode
-    except subprocess.TimeoutExpired:
-        os.killpg(process.pid, signal.SIGKILL)
-        return process.communicate()[0], 124
-
-
 class Checks:
-    def __init__(self, programs, dry):
+    def __init__(self, programs, libraries, dry):
         self.programs = programs
+        self.environment = {**os.environ, "LD_LIBRARY_PATH": libraries}
         self.dry = dry
         self.device = "sim" if dry else "cuda"
         self.result = {"dry_run": dry, "checks": []}
+
+    def run(self, seconds, *command):
+        """Returns what was printed and the exit code; 124 where it took too long, with its children ended."""
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                                   env=self.environment, start_new_session=True)
+        try:
+            return process.communicate(timeout=seconds)[0], process.returncode
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            return process.communicate()[0], 124
 
     def check(self, name, passed, value, bound=""):
         self.result["checks"].append({"name": name, "passed": bool(passed), "value": value, "bound": bound})
@@ -56,12 +56,13 @@ class Checks:
     def tests(self):
         total = [0, 0, 0]
         for path in sorted(glob.glob(self.program("test-*"))):
-            text, code = run(TEST_S, path)
+            text, code = self.run(TEST_S, path)
             outcome = {0: "OK", SKIPPED: "SKIP"}.get(code, "FAIL")
             passed, failed, skipped = count({"result": outcome, "stdout": text})
             total = [a + b for a, b in zip(total, (passed, failed, skipped))]
             good = code == 0 or (self.dry and code == SKIPPED)
-            self.check(os.path.basename(path), good, "%d passed, %d failed" % (passed, failed) if code != SKIPPED else "skipped")
+            said = "skipped" if code == SKIPPED else "%d passed, %d failed" % (passed, failed)
+            self.check(os.path.basename(path), good, said)
             if not good:
                 print(text)
         self.result["tests"] = dict(zip(("passed", "failed", "skipped"), total))
@@ -70,7 +71,7 @@ class Checks:
     def bench(self, folder):
         path = os.path.join(folder, "cuda.json")
         effort = ["--quick", "--rounds", "1"] if self.dry else ["--rounds", "3"]
-        text, code = run(BENCH_S, self.program("bench-cuda"), "--device", self.device, "--trace",
+        text, code = self.run(BENCH_S, self.program("bench-cuda"), "--device", self.device, "--trace",
                          os.path.join(HERE, "steps.csv"), "--json", path, *effort)
         self.check("bench-cuda", code == 0, "exit code %d" % code)
         if code != 0:
@@ -100,7 +101,8 @@ class Checks:
 
     def train(self, folder, device):
         path = os.path.join(folder, "mlp-%s.json" % device)
-        text, code = run(TRAIN_S, self.program("mlp"), "--synthetic", "--epochs", "1", "--device", device, "--json", path)
+        text, code = self.run(TRAIN_S, self.program("mlp"), "--synthetic", "--epochs", "1", "--device", device,
+                              "--json", path)
         self.check("mlp --device " + device, code == 0, "exit code %d" % code)
         if code != 0:
             print(text)
@@ -121,10 +123,11 @@ class Checks:
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--programs", required=True)
+    parser.add_argument("--libraries", required=True)
     parser.add_argument("--json", required=True)
     parser.add_argument("--dry-run", action="store_true")
     options = parser.parse_args()
-    checks = Checks(os.path.abspath(options.programs), options.dry_run)
+    checks = Checks(os.path.abspath(options.programs), options.libraries, options.dry_run)
     with tempfile.TemporaryDirectory() as folder:
         checks.tests()
         checks.bench(folder)

@@ -41,8 +41,11 @@ for test in json.load(sys.stdin):
 build_here() {
   build=$root/build-pack
   export CCACHE_BASEDIR=${CCACHE_BASEDIR:-$root}
+  local log
+  log=$(mktemp)
   [ -f "$build/build.ninja" ] || meson setup "$build" "$root" -Dtests=auto -Dexamples=enabled -Dbenchmarks=enabled \
-    -Dtools=disabled >"$build.log" 2>&1 || { cat "$build.log" >&2; fail "could not configure $build"; }
+    -Dtools=disabled >"$log" 2>&1 || { cat "$log" >&2; fail "could not configure $build"; }
+  rm -f "$log"
   local targets=(tests/bench/bench-cuda examples/mlp/mlp) module=examples/nn/cuda/libebb-nn-cuda.so
   mapfile -t -O 2 targets < <(gpu_tests)
   grep -qF "$module" "$build/build.ninja" && targets+=("$module")

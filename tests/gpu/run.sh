@@ -36,12 +36,12 @@ if [ -n "$build" ]; then
   trap 'rm -rf "$packed"' EXIT
   "$here/pack.sh" --build "$build" --out "$packed"
 fi
-for folder in /usr/local/cuda/lib64 "$packed/lib"; do
-  [ ! -d "$folder" ] || export LD_LIBRARY_PATH=$folder${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
-done
+# For the programs only: Python and Meson have libraries of their own.
+libraries=$packed/lib:/usr/local/cuda/lib64${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
 
-starts() {
-  "$packed/bin/mlp" --help >/dev/null 2>&1 && ! "$packed/bin/bench-cuda" --part none 2>&1 | grep -q 'shared librar'
+starts() {  # that the loader finds all that they are linked to
+  env LD_LIBRARY_PATH="$libraries" "$packed/bin/mlp" --help >/dev/null 2>&1 &&
+    [[ $(env LD_LIBRARY_PATH="$libraries" "$packed/bin/bench-cuda" --help 2>&1) == bench:* ]]
 }
 
 if ! starts; then
@@ -49,4 +49,4 @@ if ! starts; then
   "$here/pack.sh"
   starts || { echo "run: what was built here does not start" >&2; exit 1; }
 fi
-python3 "$here/checks.py" --programs "$packed/bin" --json "$json" "${dry[@]}"
+python3 "$here/checks.py" --programs "$packed/bin" --libraries "$libraries" --json "$json" "${dry[@]}"
