@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 # Prints "PASSED FAILED SKIPPED" of one Meson test log: doctest's cases where a program counts them,
-# else the program itself. A log that is not there holds no tests. Used by ./dev test.
+# else the program itself. A log that is not there holds no tests. Used by ./dev test, and by tests/gpu/checks.py.
 import json
 import os
 import re
@@ -31,4 +31,5 @@ def main():
     print(*(sum(r[i] for r in results) for i in range(3)))
 
 
-main()
+if __name__ == "__main__":
+    main()

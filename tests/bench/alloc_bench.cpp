@@ -14,7 +14,6 @@
 #include <nlohmann/json.hpp>
 
 #include <cstdint>
-#include <cstdlib>
 
 namespace {
 
@@ -44,7 +43,9 @@ Figures measure_storage(const Effort& effort) {
 Figures measure_planned(const Effort& effort) {
   Figures figures;
   for (const std::size_t bytes : owned_sizes) {
-    figures["planned/" + size_name(bytes)] = ebb::bench::planned_ns(bytes, effort.calls(200'000));
+    ebb::Runtime rt;
+    figures["planned/" + size_name(bytes)] =
+        ebb::bench::planned_ns(rt, ebb::Bytes{bytes}, effort.calls(200'000));
   }
   return figures;
 }
@@ -86,17 +87,14 @@ Measure replaying(const std::string& trace, const std::string& path,
   };
 }
 
-// Returns the traces that are here: the names of files in EBB_TEST_DATA/traces.
+// Returns the traces that are here.
 std::vector<std::string> add_replays(Benchmark& benchmark) {
-  const char* const data = std::getenv("EBB_TEST_DATA");
   std::vector<std::string> found;
-  for (const std::string trace : {"mlp", "gpt", "resnet", "lstm"}) {
-    const std::string path =
-        data == nullptr ? "" : std::string(data) + "/traces/" + trace + ".csv.gz";
+  for (const std::string trace : ebb::bench::trace_names) {
+    const std::string path = ebb::bench::trace_path(trace);
     const std::string part = "replay-" + trace;
-    if (path.empty() || ebb::bench::first_existing({path}).empty()) {
-      benchmark.left_out[part] =
-          "set EBB_TEST_DATA to a folder that has traces/" + trace + ".csv.gz";
+    if (path.empty()) {
+      benchmark.left_out[part] = ebb::bench::trace_remedy(trace);
       continue;
     }
     const Measure theirs = replaying(trace, path, ebb::bench::replay_malloc);

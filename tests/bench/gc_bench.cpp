@@ -129,13 +129,8 @@ Figures measure_iterations(const Effort& effort) {
   return figures;
 }
 
-// figures["a/b"]["ebb"] becomes result["a"]["b"].
 void add_entries(nlohmann::json& result) {
-  nlohmann::json entries;
-  for (const auto& [figure, by_side] : result.at("figures").items()) {
-    entries[nlohmann::json::json_pointer("/" + figure)] = by_side.at("ebb");
-  }
-  result.update(entries);
+  ebb::bench::lift_figures(result, "ebb");
   result["method"] = {
       {"window", "times are cut into windows, of which the lower quartile counts"},
       {"tag_ns", "storage of 1 KiB made and dropped in an iteration, less the bare heap's block"},

@@ -202,6 +202,16 @@ void run_all(const Benchmark& benchmark, const Options& options) {
 
 }  // namespace
 
+void lift_figures(nlohmann::json& result, const std::string& side) {
+  nlohmann::json lifted;
+  for (const auto& [figure, by_side] : result.at("figures").items()) {
+    if (by_side.contains(side)) {
+      lifted[nlohmann::json::json_pointer("/" + figure)] = by_side.at(side);
+    }
+  }
+  result.update(lifted);
+}
+
 double median(std::vector<double> values) {
   std::sort(values.begin(), values.end());
   const std::size_t half = values.size() / 2;

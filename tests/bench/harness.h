@@ -55,6 +55,9 @@ struct Benchmark {
 // which report is not called. Returns the exit code.
 int run(const Benchmark& benchmark, int argc, char** argv);
 
+// For reports: what side has as figures["a/b"] becomes result["a"]["b"].
+void lift_figures(nlohmann::json& result, const std::string& side);
+
 // Returns the middle one. values is not empty.
 double median(std::vector<double> values);
 

@@ -3,8 +3,6 @@
 
 #include "harness.h"
 
-#include <ebb/runtime/loop.h>
-
 #include <algorithm>
 #include <stdexcept>
 
@@ -16,41 +14,64 @@ constexpr int storages_per_iteration = 1000;
 
 using Clock = std::chrono::steady_clock;
 
-double iteration_ns(ebb::Loop& loop, std::size_t bytes) {
+ebb::Align align_of(const ebb::Owner& owner) {
+  return owner.stream().device == ebb::cpu ? ebb::default_align_cpu : ebb::default_align_cuda;
+}
+
+double iteration_ns(ebb::Loop& loop, ebb::Bytes bytes) {
   ebb::Iteration it(loop);
   const ebb::Owner owner = it.owner();
+  const ebb::Align align = align_of(owner);
   const auto start = Clock::now();
   for (int i = 0; i < storages_per_iteration; ++i) {
-    keep_alive(
-        ebb::Storage::make(owner, ebb::Bytes{bytes}, ebb::default_align_cpu, {ebb::Place::here()})
-            .data());
+    keep_alive(ebb::Storage::make(owner, bytes, align, {ebb::Place::here()}).data());
   }
   const std::chrono::duration<double, std::nano> took = Clock::now() - start;
   return took.count() / storages_per_iteration;
 }
 
+double iterations_ns(ebb::Loop& loop, ebb::Bytes bytes, int iterations) {
+  std::vector<double> times;
+  for (int i = 0; i < iterations; ++i) {
+    times.push_back(iteration_ns(loop, bytes));
+  }
+  return undisturbed(std::move(times));
+}
+
+int iterations_of(int count) {
+  return std::max(1, count / storages_per_iteration);
+}
+
 }  // namespace
 
-double planned_ns(std::size_t bytes, int count) {
-  ebb::Runtime rt;
+double planned_ns(ebb::Runtime& rt, ebb::Bytes bytes, int count) {
   ebb::Loop loop(rt);
-  for (int i = 0; i < 3; ++i) {
-    iteration_ns(loop, bytes);
-  }
+  iterations_ns(loop, bytes, 3);
   if (!loop.wait_plan()) {
     throw std::logic_error("[planned_ns] the plan is not made");
   }
   iteration_ns(loop, bytes);
-  std::vector<double> times;
-  const int iterations = std::max(1, count / storages_per_iteration);
-  const std::uint64_t followed = loop.plans()[0].stats.followed;
-  for (int i = 0; i < iterations; ++i) {
-    times.push_back(iteration_ns(loop, bytes));
-  }
-  if (loop.plans()[0].stats.followed != followed + static_cast<std::uint64_t>(iterations)) {
+  const int iterations = iterations_of(count);
+  const std::uint64_t before = followed(loop);
+  const double ns = iterations_ns(loop, bytes, iterations);
+  if (followed(loop) != before + static_cast<std::uint64_t>(iterations)) {
     throw std::logic_error("[planned_ns] the plan was not followed");
   }
-  return undisturbed(std::move(times));
+  return ns;
+}
+
+std::uint64_t followed(const ebb::Loop& loop) {
+  std::uint64_t sum = 0;
+  for (const ebb::LoopPlans& plans : loop.plans()) {
+    sum += plans.stats.followed;
+  }
+  return sum;
+}
+
+double unplanned_ns(ebb::Runtime& rt, ebb::Bytes bytes, int count) {
+  ebb::Loop loop(rt, {.plans = false});
+  iterations_ns(loop, bytes, 3);
+  return iterations_ns(loop, bytes, iterations_of(count));
 }
 
 }  // namespace ebb::bench

@@ -3,14 +3,11 @@
 #include "replay.h"
 
 #include "process_memory.h"
+#include "trace_slots.h"
 
 #include <ebb/alloc/pool.h>
-#include <ebb/alloc/replay.h>
 
-#include <algorithm>
-#include <chrono>
 #include <cstdlib>
-#include <cstring>
 #include <new>
 
 #include <malloc.h>
@@ -18,21 +15,6 @@
 
 namespace ebb::bench {
 namespace {
-
-using Clock = std::chrono::steady_clock;
-
-enum class Touch { nothing, pages, bytes };
-
-void touch(void* data, std::size_t bytes, Touch how, std::size_t page) {
-  if (how == Touch::bytes) {
-    std::memset(data, 1, bytes);
-  } else if (how == Touch::pages) {
-    auto* const begin = static_cast<volatile char*>(data);
-    for (std::size_t at = 0; at < bytes; at += page) {
-      begin[at] = 1;
-    }
-  }
-}
 
 class MallocSlots {
  public:
@@ -51,84 +33,6 @@ class MallocSlots {
  private:
   std::vector<void*> data_;
 };
-
-class HeapSlots {
- public:
-  HeapSlots(ebb::Heap& heap, std::size_t slots) : heap_(heap), records_(slots, nullptr) {}
-  void* take(std::size_t slot, std::size_t bytes) {
-    const ebb::Block block = heap_.allocate(ebb::Bytes{bytes});
-    records_[slot] = block.record;
-    return block.data;
-  }
-  void give(std::size_t slot) { heap_.give_block(*records_[slot]); }
-  void begin_iteration() {}
-  void end() {}
-
- protected:
-  ebb::Heap& heap_;
-  std::vector<ebb::BlockRecord*> records_;
-};
-
-class PlannedSlots : public HeapSlots {
- public:
-  using HeapSlots::HeapSlots;
-  void* take(std::size_t slot, std::size_t bytes) {
-    records_[slot] = replay_.take(heap_, ebb::Bytes{bytes}, ebb::default_align_cpu, {}, {});
-    if (records_[slot] == nullptr) {
-      throw std::bad_alloc();
-    }
-    return records_[slot]->data;
-  }
-  void begin_iteration() {
-    replay_.end();
-    replay_.begin(plans);
-  }
-  void end() { replay_.end(); }
-
-  ebb::PlanSet plans;
-
- private:
-  ebb::Replay replay_;
-};
-
-struct Iterations {
-  std::vector<double> ms;    // of all but the first
-  std::uint64_t faults = 0;  // in those
-};
-
-template <class Slots>
-Iterations replay_once(const Trace& trace, Slots& slots, Touch how) {
-  const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
-  Iterations result;
-  result.ms.reserve(trace.iterations);
-  std::uint64_t begun = 0;
-  std::uint64_t faults = 0;
-  Clock::time_point start;
-  for (const Op& op : trace.ops()) {
-    switch (op.kind) {
-      case OpKind::allocate:
-        touch(slots.take(op.slot, op.bytes), op.bytes, how, page);
-        break;
-      case OpKind::free:
-        slots.give(op.slot);
-        break;
-      case OpKind::iteration: {
-        const Clock::time_point now = Clock::now();
-        if (++begun >= 3) {
-          result.ms.push_back(std::chrono::duration<double, std::milli>(now - start).count());
-          result.faults = minor_faults() - faults;
-        } else {
-          faults = minor_faults();
-        }
-        start = Clock::now();
-        slots.begin_iteration();
-        break;
-      }
-    }
-  }
-  slots.end();
-  return result;
-}
 
 // between() runs after the first replay, with everything freed.
 template <class Slots, class Between>
@@ -156,10 +60,6 @@ Figures replay(const Trace& trace, const Effort& effort, Slots& slots, Between b
   return figures;
 }
 
-double over_live(std::size_t reserved, const Trace& trace) {
-  return static_cast<double>(reserved) / static_cast<double>(trace.live_peak);
-}
-
 }  // namespace
 
 Figures replay_malloc(const Trace& trace, const Effort& effort) {
@@ -170,7 +70,7 @@ Figures replay_malloc(const Trace& trace, const Effort& effort) {
 Figures replay_heap(const Trace& trace, const Effort& effort) {
   ebb::Pool pool(ebb::system_source(), ebb::PoolOptions{.name = "replay"});
   ebb::Heap& heap = pool.acquire();
-  HeapSlots slots(heap, trace.slots);
+  HeapSlots slots({heap}, trace.slots);
   std::size_t first = 0;
   Figures figures =
       replay(trace, effort, slots, [&] { first = heap.stats().reserved_peak.count(); });
@@ -190,7 +90,7 @@ Figures replay_planned(const Trace& trace, const Effort& effort) {
   ebb::Heap& heap = pool.acquire();
   Figures figures;
   {
-    PlannedSlots slots(heap, trace.slots);
+    PlannedSlots slots({heap}, trace.slots);
     std::uint64_t displaced = 0;
     figures = replay(trace, effort, slots, [&] {
       slots.plans.work();

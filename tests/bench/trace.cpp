@@ -2,12 +2,15 @@
 // Reading traces. Ids become slots that are used again, so that whoever replays needs few.
 #include "trace.h"
 
+#include "harness.h"
+
 #include <zlib.h>
 
 #include <algorithm>
 #include <array>
 #include <cinttypes>
 #include <cstdio>
+#include <cstdlib>
 #include <memory>
 #include <new>
 #include <stdexcept>
@@ -21,12 +24,10 @@
 namespace ebb::bench {
 namespace {
 
-std::uint64_t rounded(std::uint64_t bytes) {
-  return std::max<std::uint64_t>((bytes + 63) / 64 * 64, 64);
-}
-
 class Reader {
  public:
+  explicit Reader(ebb::Align align) : align_(align.value()) {}
+
   std::uint64_t iterations() const { return iterations_; }  // that have begun
 
   // Returns false for what is no line of a trace.
@@ -62,6 +63,9 @@ class Reader {
   }
 
  private:
+  std::uint64_t rounded(std::uint64_t bytes) const {
+    return std::max((bytes + align_ - 1) / align_ * align_, align_);
+  }
   bool allocate(std::uint64_t id, std::uint64_t bytes) {
     auto slot = static_cast<std::uint32_t>(trace_.slots);
     if (free_slots_.empty()) {
@@ -90,6 +94,7 @@ class Reader {
     return true;
   }
 
+  const std::uint64_t align_;
   Trace trace_;
   std::vector<Op> ops_;
   std::unordered_map<std::uint64_t, std::uint32_t> slots_;  // of those alive, by id
@@ -100,12 +105,12 @@ class Reader {
 };
 
 void read_into(Trace& out, std::size_t ops_max, const std::string& path,
-               std::uint64_t iterations_max) {
+               std::uint64_t iterations_max, ebb::Align align) {
   const std::unique_ptr<gzFile_s, int (*)(gzFile)> file(::gzopen(path.c_str(), "rb"), ::gzclose);
   if (file == nullptr) {
     throw std::runtime_error("[read_trace] cannot open " + path);
   }
-  Reader reader;
+  Reader reader(align);
   std::array<char, 256> text;
   for (int number = 1; reader.iterations() <= iterations_max &&
                        ::gzgets(file.get(), text.data(), text.size()) != nullptr;
@@ -142,7 +147,8 @@ bool run_apart(Read read) {
 
 }  // namespace
 
-std::shared_ptr<const Trace> read_trace(const std::string& path, std::uint64_t iterations_max) {
+std::shared_ptr<const Trace> read_trace(const std::string& path, std::uint64_t iterations_max,
+                                        ebb::Align align) {
   constexpr std::size_t bytes = std::size_t{256} << 20;  // address space; what is used is resident
   void* const map =
       ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -150,11 +156,20 @@ std::shared_ptr<const Trace> read_trace(const std::string& path, std::uint64_t i
     throw std::runtime_error("[read_trace] the system refuses a mapping");
   }
   std::shared_ptr<Trace> trace(new (map) Trace, [](Trace* it) { ::munmap(it, bytes); });
-  if (!run_apart(
-          [&] { read_into(*trace, (bytes - sizeof(Trace)) / sizeof(Op), path, iterations_max); })) {
+  constexpr std::size_t ops_max = (bytes - sizeof(Trace)) / sizeof(Op);
+  if (!run_apart([&] { read_into(*trace, ops_max, path, iterations_max, align); })) {
     throw std::runtime_error("[read_trace] could not read " + path);
   }
   return trace;
+}
+
+std::string trace_path(const std::string& name) {
+  const char* const data = std::getenv("EBB_TEST_DATA");
+  return data == nullptr ? "" : first_existing({std::string(data) + "/traces/" + name + ".csv.gz"});
+}
+
+std::string trace_remedy(const std::string& name) {
+  return "set EBB_TEST_DATA to a folder that has traces/" + name + ".csv.gz";
 }
 
 }  // namespace ebb::bench
