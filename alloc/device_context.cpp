@@ -7,6 +7,8 @@
 #include <ebb/alloc/check.h>
 #include <ebb/alloc/device_context.h>
 
+#include <algorithm>
+#include <string>
 #include <utility>
 
 namespace ebb::inline v0 {
@@ -81,10 +83,13 @@ std::uint32_t DeviceContext::free_lane(const char* function) {
   if (lane == Stream::lanes && poll_locked()) {
     lane = find();
   }
+  const auto ended =
+      std::count_if(lanes_.begin(), lanes_.end(), [](const Lane& it) { return it.is_ended; });
   EBB_REQUIRE(lane < Stream::lanes, function, to_string(device_), " has ",
               std::to_string(Stream::lanes - 1),
-              " streams already, the most that there may be at a time: destroy those that are not "
-              "used, or use fewer");
+              " streams already, the most that there may be at a time, ", std::to_string(ended),
+              " of which were destroyed before their work was done: destroy those that are not "
+              "used, synchronise() before, or use fewer");
   return lane;
 }
 

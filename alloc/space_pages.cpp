@@ -276,14 +276,24 @@ void Space::note_given_up(HeapRecord& block) noexcept {
   counters_.given_up.fetch_sub(bytes, std::memory_order_relaxed);
 }
 
+// A page goes when all holes that it is part of are idle, whosever they are.
 std::size_t Space::trim() noexcept {
   std::size_t bytes = 0;
   for (Region* region = regions_; region != nullptr; region = region->next) {
     bytes += lower_frontier(*region);
-    for (HeapRecord* record = region->edge.next; record != &region->edge; record = record->next) {
-      const std::size_t first = region->page_up(record->begin());
-      const std::size_t last = region->page_down(record->end());
-      if (record->kind() == RecordKind::hole && first < last && is_idle(*record)) {
+    HeapRecord* record = region->edge.next;
+    while (record != &region->edge) {
+      std::byte* const begin = record->begin();
+      std::byte* end = begin;
+      while (record != &region->edge && record->kind() == RecordKind::hole && is_idle(*record)) {
+        end = record->end();
+        record = record->next;
+      }
+      const std::size_t first = region->page_up(begin);
+      const std::size_t last = region->page_down(end);
+      if (begin == end) {
+        record = record->next;
+      } else if (first < last) {
         bytes += decommit(*region, first, last);
       }
     }
@@ -293,19 +303,20 @@ std::size_t Space::trim() noexcept {
 }
 
 std::size_t Space::lower_frontier(Region& region) noexcept {
+  std::size_t bytes = 0;
   HeapRecord* tail = region.tail_hole();
-  if (tail == nullptr || !is_idle(*tail)) {
-    return 0;
+  while (tail != nullptr && is_idle(*tail)) {
+    const std::size_t first = region.page_up(tail->begin());
+    const std::size_t last = region.page_up(region.committed);
+    bytes += decommit(region, first, last);
+    region.trimmed.assign(first, last, false);
+    trimmed_pages_ -= last - first;
+    region.frontier = tail->begin();
+    set_committed(region, region.page_at(first));
+    index_.erase(*tail);
+    drop(*tail);
+    tail = region.tail_hole();
   }
-  const std::size_t first = region.page_up(tail->begin());
-  const std::size_t last = region.page_up(region.committed);
-  const std::size_t bytes = decommit(region, first, last);
-  region.trimmed.assign(first, last, false);
-  trimmed_pages_ -= last - first;
-  region.frontier = tail->begin();
-  set_committed(region, region.page_at(first));
-  index_.erase(*tail);
-  drop(*tail);
   return bytes;
 }
 

@@ -160,6 +160,7 @@ void DeviceContext::free_left_lanes() noexcept {
   for (Lane& lane : lanes_) {
     if (lane.is_leaving && lane.done + 1 == lane.next.load(std::memory_order_relaxed)) {
       lane.is_leaving = false;
+      lane.is_ended = false;
       lane.is_known = false;
     }
   }

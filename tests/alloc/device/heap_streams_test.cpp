@@ -256,3 +256,26 @@ TEST_CASE_FIXTURE(TwoStreams, "device heap: what is given back within a hold is 
   CHECK(again.data == before.data);
   heap.deallocate(again);
 }
+
+TEST_CASE_FIXTURE(TwoStreams, "device heap: a page that was two streams' goes when both are done") {
+  const Block first = take(mib(3), b);
+  const Block second = take(mib(3), a);
+  const Block above = take(kib(64), b);
+  heap.deallocate(first);
+  heap.deallocate(second);
+  REQUIRE(machine.memory(machine.device()).committed == mib(8));
+  finish();
+  REQUIRE(context->wait_for_all(soon()));
+  CHECK(heap.trim() == mib(6));
+  heap.deallocate(above);
+}
+
+TEST_CASE_FIXTURE(TwoStreams, "device heap: so does the last page") {
+  const Block first = take(kib(64), b);
+  const Block second = take(kib(64), a);
+  heap.deallocate(first);
+  heap.deallocate(second);
+  finish();
+  REQUIRE(context->wait_for_all(soon()));
+  CHECK(heap.trim() == mib(2));
+}
