@@ -133,6 +133,16 @@ class HoleIndex {
     }
   }
 
+  // Whether another lane has any hole: without a look at each.
+  bool has_others(std::uint32_t lane) const noexcept {
+    bool any = false;
+    for_each_lane([&any, lane](std::uint32_t other, const SizeIndex& holes) {
+      any = other != lane && !holes.empty();
+      return !any;
+    });
+    return any;
+  }
+
   // The hole with the highest begin that is not above address; null when there is none.
   HeapRecord* floor(const std::byte* address) const noexcept {
     return by_address_.last_where(

@@ -219,8 +219,11 @@ void Space::give(HeapRecord& range, std::uint32_t lane, std::uint64_t point) noe
 }
 
 // What the lane does later comes after what all others have done there, so its own next point
-// covers that.
+// covers that. Nothing to do where one stream has it all, as most heaps have: each growth asks.
 bool Space::unite(std::uint32_t lane) noexcept {
+  if (!index_.has_others(lane)) {
+    return false;
+  }
   bool any = false;
   for (Region* region = regions_; region != nullptr; region = region->next) {
     HeapRecord* before = &region->edge;

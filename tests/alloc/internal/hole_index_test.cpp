@@ -5,6 +5,7 @@
 #include "../heap_fixture.h"
 
 #include <algorithm>
+#include <array>
 #include <memory>
 #include <random>
 #include <set>
@@ -75,4 +76,24 @@ TEST_CASE("hole index: best fit, next fit, floor and largest agree with a sorted
       REQUIRE(index.is_valid());
     }
   }
+}
+
+TEST_CASE("hole index: it tells whether a lane has all holes") {
+  HoleIndex index;
+  ebb::detail::SizeIndex second;
+  index.open(2, second);
+  CHECK_FALSE(index.has_others(0));
+  std::array<HeapRecord, 2> holes;
+  for (std::uint32_t i = 0; i < 2; ++i) {
+    holes[i].data = address(i + 1);
+    holes[i].size = 64;
+    holes[i].make_hole(2 * i, 0);
+  }
+  index.insert(holes[0]);
+  CHECK_FALSE(index.has_others(0));
+  CHECK(index.has_others(2));
+  index.insert(holes[1]);
+  CHECK(index.has_others(0));
+  index.erase(holes[0]);
+  CHECK_FALSE(index.has_others(2));
 }
