@@ -118,6 +118,11 @@ class Heap::Impl {
   // Sees to it that what a stream uses can be given back: before anything is taken for it. Null
   // when the system refuses memory, else the stream's slabs.
   detail::SlabSet* open_lane(std::uint32_t lane) noexcept;
+  // What a plan's range begins and ends at a multiple of. Whole pages, so that what is made beside
+  // it has its pages for itself, as it would without; but not those of devices, which are large.
+  std::size_t plan_unit() const noexcept {
+    return space.order() == nullptr ? space.page() : space.granule();
+  }
   // A range for a plan, out of what is free or by growing.
   detail::HeapRecord* take_plan_range(std::size_t size, std::size_t align,
                                       std::uint32_t lane) noexcept;

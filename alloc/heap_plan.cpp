@@ -74,7 +74,7 @@ HeapRecord* Heap::Impl::take_at(std::byte* begin, Bytes bytes, Stream stream) no
 // What lies idle elsewhere was in use before the plan: it goes back once, so that the plan costs no
 // second footprint.
 void Heap::Impl::move_plan_range(std::size_t size, std::uint32_t lane) noexcept {
-  plan_range.record = take_plan_range(size, space.page(), lane);
+  plan_range.record = take_plan_range(size, plan_unit(), lane);
   if (plan_range.record != nullptr) {
     plan_range.begin = plan_range.record->begin();
     release_empty_slabs();

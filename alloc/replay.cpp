@@ -130,9 +130,8 @@ bool Replay::Impl::open_range() noexcept {
     base_ = range_ == nullptr ? nullptr : range_->begin();
     return range_ != nullptr;
   }
-  // Whole pages, so that what is made beside it has its pages for itself, as it would without.
-  const std::size_t page = heap_->space.page();
-  const std::size_t size = detail::round_up(std::max(plans_->height, page), page);
+  const std::size_t unit = heap_->plan_unit();
+  const std::size_t size = detail::round_up(std::max(plans_->height, unit), unit);
   ++since_move_;
   const std::byte* const before = heap_->plan_range.begin;
   const bool opened =

@@ -200,3 +200,17 @@ TEST_CASE("device tensor: options that cannot be are refused by name") {
           "device_fraction");
   CHECK(machine.counts().of(SimCall::make_context) == 0);
 }
+
+TEST_CASE("device tensor: what is made long-lived is made on the thread's current stream") {
+  DeviceRuntime f;
+  Loop loop(f.rt);
+  const StreamScope scope(f.rt, f.a);
+  Tensor state;
+  {
+    Iteration it(loop);
+    const LongLived own(f.rt);
+    state = zeros({4}, DType::f32);
+  }
+  CHECK(state.stream() == f.a.stream());
+  CHECK(state.storage().owner_kind() == OwnerKind::runtime);
+}

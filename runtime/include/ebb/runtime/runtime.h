@@ -113,10 +113,11 @@ class Runtime {
 };
 
 // Makes what this thread makes long-lived until it ends: for state that is made lazily deep inside
-// a step, such as an optimizer's momentum. [gc.owner]
+// a step, such as an optimizer's momentum. On the thread's current stream. [gc.owner]
 class LongLived {
  public:
-  explicit LongLived(Runtime& rt) noexcept : domain_(rt.domain()), scope_(domain_->long_lived()) {}
+  explicit LongLived(Runtime& rt) noexcept
+      : domain_(rt.domain()), scope_(domain_->long_lived().on(rt.owner().stream())) {}
 
  private:
   std::shared_ptr<Domain> domain_;  // the thread's owner for as long as this
