@@ -47,7 +47,7 @@ Heap::Impl::~Impl() {
   if (bytes.count() > HeapRecord::bytes_max || align.value() > align_max) [[unlikely]] {
     return nullptr;
   }
-  const std::uint32_t lane = space.order() == nullptr ? 0 : stream.lane();
+  const std::uint32_t lane = lane_of(stream);
   if (lane != 0 && more_slabs_[lane] == nullptr && open_lane(lane) == nullptr) [[unlikely]] {
     return nullptr;
   }
@@ -116,11 +116,12 @@ Heap::Impl::~Impl() {
       if (space.on_host()) {
         detail::poison(record.data, size);
       }
-      HeapRecord* range = slabs_of(record.stream.lane()).give(record);
+      const std::uint32_t lane = lane_of(record.stream);
+      HeapRecord* range = slabs_of(lane).give(record);
       record.set_kind(RecordKind::spare);
       space.records().give(&record);
       if (range != nullptr) [[unlikely]] {
-        space.give_now(*range, record.stream.lane());
+        space.give_now(*range, lane);
       }
       break;
     }
@@ -132,7 +133,7 @@ Heap::Impl::~Impl() {
       if (record.is_given_up()) [[unlikely]] {
         space.note_given_up(record);
       }
-      space.give_now(record, record.stream.lane());
+      space.give_now(record, lane_of(record.stream));
       break;
     case RecordKind::direct:
       counters.uncount_block(record.size);
@@ -140,7 +141,7 @@ Heap::Impl::~Impl() {
       break;
     case RecordKind::plan:  // a graph had it
       counters.uncount_block(record.size);
-      space.give_now(record, record.stream.lane());
+      space.give_now(record, lane_of(record.stream));
       break;
     default:
       EBB_ASSERT(record.kind() == RecordKind::block);  // freed twice, or never handed out

@@ -61,6 +61,10 @@ class Heap::Impl {
     block.top = nullptr;
     return static_cast<detail::HeapRecord&>(block);
   }
+  // All that only threads use is of one lane, whatever stream its holder has named.
+  std::uint32_t lane_of(const Stream& stream) const noexcept {
+    return space.order() == nullptr ? 0 : stream.lane();
+  }
   Cell* take_cell() noexcept {
     if (!cells.has_free()) [[unlikely]] {
       drain();

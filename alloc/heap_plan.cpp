@@ -15,7 +15,7 @@ using detail::HeapRecord;
 using detail::RecordKind;
 
 HeapRecord* Heap::Impl::take_in_holes(Bytes bytes, Align align, Stream stream) noexcept {
-  const std::uint32_t lane = space.order() == nullptr ? 0 : stream.lane();
+  const std::uint32_t lane = lane_of(stream);
   if (bytes.count() > HeapRecord::bytes_max || align.value() > align_max) {
     return nullptr;
   }
@@ -63,7 +63,7 @@ void Heap::Impl::note_death(HeapRecord& record) noexcept {
 
 HeapRecord* Heap::Impl::take_at(std::byte* begin, Bytes bytes, Stream stream) noexcept {
   const std::size_t size = space.size_for(bytes.count());
-  const std::uint32_t lane = space.order() == nullptr ? 0 : stream.lane();
+  const std::uint32_t lane = lane_of(stream);
   HeapRecord* record = space.take_at(begin, size, lane);
   if (record != nullptr) {
     hand_out(*record, record->begin(), size, bytes, Align{space.granule()}, stream);
@@ -100,7 +100,7 @@ void Heap::Impl::leave_plan_range() noexcept {
 
 // To another stream, which comes after what was done there so far. Returns whether it does.
 bool Heap::Impl::hand_over_plan_range(Stream stream) noexcept {
-  if (plan_range.stream == stream) {
+  if (space.order() == nullptr || plan_range.stream == stream) {
     return true;
   }
   try {
@@ -121,7 +121,7 @@ bool Heap::Impl::open_plan_range(std::size_t size, Stream stream, bool may_move)
       (plan_range.record->size != size || !hand_over_plan_range(stream))) {
     release_plan_range();
   }
-  const std::uint32_t lane = space.order() == nullptr ? 0 : stream.lane();
+  const std::uint32_t lane = lane_of(stream);
   if (plan_range.record == nullptr && plan_range.begin != nullptr) {
     plan_range.record = take_plan_range_at(plan_range.begin, size, lane);
     if (plan_range.record == nullptr && release_empty_slabs()) {
@@ -143,7 +143,7 @@ bool Heap::Impl::release_plan_range() noexcept {
   if (plan_range.record == nullptr || plan_range.in_use) {
     return false;
   }
-  space.give_now(*std::exchange(plan_range.record, nullptr), plan_range.stream.lane());
+  space.give_now(*std::exchange(plan_range.record, nullptr), lane_of(plan_range.stream));
   return true;
 }
 

@@ -143,6 +143,12 @@ void PoolCore::park(Heap& heap) noexcept {
   impl.retire();
 }
 
+bool PoolCore::has_ended(const Heap& heap) noexcept {
+  const PoolCore& core = heap.impl_->pool;
+  const std::shared_lock lock(core.walk_mutex_);
+  return core.closed_;
+}
+
 void PoolCore::close() noexcept {
   if (mark.in_child()) {
     return detail::leave_behind(this);
@@ -316,6 +322,9 @@ Heap& Pool::acquire() {
 }
 void Pool::park(Heap& heap) noexcept {
   PoolCore::park(heap);
+}
+bool Pool::has_ended(const Heap& heap) noexcept {
+  return PoolCore::has_ended(heap);
 }
 bool Pool::owns(const Heap& heap) const noexcept {
   return PoolCore::owns(core_.get(), heap);

@@ -28,6 +28,7 @@ class PoolCore {
 
   // Throws std::invalid_argument once the pool has closed.
   Heap& acquire();
+  static bool has_ended(const Heap& heap) noexcept;
   static void park(Heap& heap) noexcept;
   // Destroys parked heaps, and leaves the others to their owners and their last frees.
   void close() noexcept;

@@ -61,7 +61,7 @@ void Replay::Impl::attach(Heap& asked, Stream stream) noexcept {
   stream_ = stream;
   const bool is_apart = outer_ != nullptr && outer_->is_foreign(asked, stream);
   if (heap.bypass || heap.space.granule() != set_->granule() || is_apart || is_recursive() ||
-      (heap.space.order() != nullptr && heap.open_lane(lane()) == nullptr)) {
+      (heap.space.order() != nullptr && heap.open_lane(stream.lane()) == nullptr)) {
     return;
   }
   set_->iterations.fetch_add(1, std::memory_order_relaxed);
@@ -393,7 +393,7 @@ HeapRecord* Replay::Impl::open_inner(const Place& where, std::size_t bytes) noex
   catch_up();
   const Request request{
       .entry = {.bytes = Bytes{bytes}, .place = where, .kind = AllocationKind::iteration},
-      .align = Align{set_->granule()},
+      .align = set_->options.granule,
       .stream = stream_,
       .size = bytes};
   HeapRecord* const range = follow(request);

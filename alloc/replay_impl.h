@@ -156,7 +156,7 @@ class Replay::Impl {
     return heap_ == nullptr || &heap_->heap != &asked ||
            (heap_->space.order() != nullptr && stream != stream_);
   }
-  std::uint32_t lane() const noexcept { return stream_.lane(); }
+  std::uint32_t lane() const noexcept { return heap_->lane_of(stream_); }
 
   // What the quick way reads. own_heap_ is null where it is not open: it never is on a device,
   // where it would have to tell streams apart.

@@ -330,7 +330,7 @@ void CloseSeries::load_plans(std::string_view text) {
   impl_.mark().require_own_process("Loop::load_plans");
   std::vector<SavedPlans> host = split_plans(text);
   const auto is_host = [](const SavedPlans& part) {
-    return part.granule.value() == default_align_cpu.value();
+    return part.granule.value() != default_align_cuda.value();
   };
   const auto first = std::stable_partition(host.begin(), host.end(), is_host);
   std::vector<SavedPlans> devices(std::make_move_iterator(first),

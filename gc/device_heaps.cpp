@@ -46,6 +46,8 @@ DeviceHeapLease::DeviceHeapLease(DevicePool& pool, Domain& domain) {
     }
   }
   domain.require_usable("Storage::make");
+  // Of runtimes that other threads have ended: they would stay, and leave no room for those in use.
+  park_if([](const TakenHeap& it) { return Pool::has_ended(*it.heap); });
   heap_ = &pool.acquire(domain.weak_from_this().lock());
   Slot& s = slot();
   temporary_ = s.device_heaps == taken_most || !keeps_heaps();

@@ -7,6 +7,7 @@
 
 #include <ebb/alloc/check.h>
 #include <ebb/alloc/device_context.h>
+#include <ebb/alloc/error.h>
 #include <ebb/gc/storage.h>
 
 #include <string>
@@ -31,6 +32,10 @@ Replay* device_replay(const DevicePool& pool, const DeviceHeapLease& lease) noex
   return follows ? s.owner.record()->devices->replay() : nullptr;
 }
 
+DeviceContext& device_of(const OwnerRecord& record, Stream stream) {
+  return record.domain->impl().require_device(stream.device, "Storage::make").context();
+}
+
 Cell& take_or_fail(const DevicePool& pool, const DeviceHeapLease& lease, const OwnerRecord& record,
                    const Request& wanted) {
   const Device device = pool.is_pinned() ? cpu : wanted.stream.device;
@@ -38,6 +43,12 @@ Cell& take_or_fail(const DevicePool& pool, const DeviceHeapLease& lease, const O
     return take_cell_with_block(device_replay(pool, lease), lease.heap(), wanted.bytes,
                                 wanted.align, wanted.stream, wanted.place);
   });
+  if (taken == nullptr && device_of(record, wanted.stream).is_capturing()) {
+    throw DeviceError("Storage::make", 0, to_string(wanted.stream.device),
+                      "while a graph is captured no pages are mapped, and what is to be made at " +
+                          std::string(wanted.place.file) + ":" + std::to_string(wanted.place.line) +
+                          " needs some: a captured step makes what it made before");
+  }
   if (taken == nullptr) {
     fail_for_memory("Storage::make", record.domain->impl(), *pool.made(), lease.heap(),
                     wanted.bytes);

@@ -68,7 +68,7 @@ Storage Storage::make(const Owner& owner, Bytes bytes, Align align, const Birth&
   Cell* const taken =
       detail::take_cell_with_block(s.replay, *s.heap, bytes, align, owner.stream(), birth.place);
   if (taken == nullptr) [[unlikely]] {
-    return make_slowly(owner, bytes, align, birth);
+    return make_after_refusal(owner, bytes, align, birth);
   }
   OwnerRecord& record = *s.own;
   record.charge_own(detail::signed_bytes(bytes));
@@ -77,6 +77,14 @@ Storage Storage::make(const Owner& owner, Bytes bytes, Align align, const Birth&
   detail::publish(cell, cell.block->data, bytes, cpu, birth,
                   {record, *s.heap, s.thread, sequence, s.phase});
   return Storage(&cell);
+}
+
+Storage Storage::make_after_refusal(const Owner& owner, Bytes bytes, Align align,
+                                    const Birth& birth) {
+  if (!detail::make_room(*owner.record(), bytes, cpu)) {
+    detail::fail_for_memory("Storage::make", *owner.record(), *detail::slot().heap, bytes);
+  }
+  return make_slowly(owner, bytes, align, birth);
 }
 
 Storage Storage::make_slowly(const Owner& owner, Bytes bytes, Align align, const Birth& birth) {

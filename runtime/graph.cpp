@@ -8,11 +8,18 @@
 #include <ebb/gc/graph_capture.h>
 #include <ebb/runtime/graph.h>
 
+#include <chrono>
 #include <memory>
 #include <string>
 #include <utility>
 
 namespace ebb::inline v0 {
+namespace {
+
+// How long the end of a step whose runtime has gone waits for launches that still run functions.
+constexpr std::chrono::seconds calls_patience{5};
+
+}  // namespace
 
 class GraphStep::Impl {
  public:
@@ -81,7 +88,7 @@ class GraphStep::Impl {
       return run_in(it, body, context);
     }
     try {
-      auto calls = std::make_shared<detail::RepeatedCalls>();
+      auto calls = std::make_unique<detail::RepeatedCalls>();
       const Collecting collecting(*host_calls_, stream_.device, *calls);
       body(context, it);
       const GraphExec made = capture.end(graph_);
@@ -124,19 +131,30 @@ class GraphStep::Impl {
     Device device_;
   };
 
-  // Launches that are queued may still run them. Where nobody can tell when they have, they stay.
+  // Launches that are queued may still run them.
   void forget_calls() noexcept {
-    if (calls_ == nullptr) {
+    detail::RepeatedCalls* const kept = calls_.release();
+    if (kept == nullptr) {
       return;
     }
-    std::shared_ptr<detail::RepeatedCalls>* kept = nullptr;
     try {
-      kept = new std::shared_ptr<detail::RepeatedCalls>(std::move(calls_));
       host_calls_->queue(stream_, [kept] { delete kept; });
     } catch (...) {
-      detail::leave_behind(kept);
+      // After the runtime nobody else waits for what is queued.
+      if (is_stream_done()) {
+        delete kept;
+      } else {
+        detail::leave_behind(kept);
+      }
     }
-    calls_ = nullptr;
+  }
+  bool is_stream_done() const noexcept {
+    try {
+      return context_.wait_until(context_.newest(stream_),
+                                 std::chrono::steady_clock::now() + calls_patience);
+    } catch (...) {
+      return false;
+    }
   }
 
   static void require_nothing_left(const CloseResult& result) {
@@ -164,7 +182,7 @@ class GraphStep::Impl {
   DeviceContext& context_;
   const Place place_;
   GraphExec graph_;
-  std::shared_ptr<detail::RepeatedCalls> calls_;  // the graph's
+  std::unique_ptr<detail::RepeatedCalls> calls_;  // the graph's
   HeldBlocks held_;
   bool is_confirmed_ = false;  // the last run was as planned
   bool is_stale_ = false;      // the graph is only to be changed

@@ -31,6 +31,7 @@ void HostCalls::queue(Stream stream, std::function<void()> function) {
   call->self = call;
   {
     const std::lock_guard lock(mutex_);
+    EBB_REQUIRE(!ended_, "launch_host", "the runtime has been destroyed");
     waiting_.splice(waiting_.end(), fresh);
     ++pending_;
   }

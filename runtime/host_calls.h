@@ -27,7 +27,8 @@ class HostCalls : public std::enable_shared_from_this<HostCalls> {
  public:
   explicit HostCalls(std::shared_ptr<Domain> domain) noexcept : domain_(std::move(domain)) {}
 
-  // Queues function as work of the current owner if that is of the domain. Throws as Domain::use.
+  // Queues function as work of the current owner if that is of the domain. Throws as Domain::use,
+  // and std::invalid_argument once the runtime has ended.
   void queue(Stream stream, std::function<void()> function);
   // From now on what is queued on the device by a thread that captures there is added to calls;
   // null ends that. One capture of a device at a time.

@@ -8,10 +8,13 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
+#include <memory>
 #include <optional>
 #include <stdexcept>
 #include <thread>
 #include <utility>
+#include <vector>
 
 using namespace ebb;
 using namespace ebb::literals;
@@ -165,6 +168,21 @@ TEST_CASE("device storage: a thread keeps its heap, a pool's thread gives it bac
   }).join();
   const Storage fourth = DeviceFixture::make(owner);
   CHECK(heaps() == 1);
+}
+
+TEST_CASE("device storage: a thread that outlives many runtimes keeps no heap of theirs") {
+  std::vector<std::weak_ptr<Domain>> ended;
+  for (int i = 0; i < 12; ++i) {
+    std::optional<DeviceFixture> f(std::in_place);
+    ended.push_back(f->domain);
+    static_cast<void>(DeviceFixture::make(f->owner()));
+    std::jthread([&] { f->domain->shutdown(); }).join();
+    f.reset();
+  }
+  DeviceFixture f;
+  static_cast<void>(DeviceFixture::make(f.owner()));
+  const auto is_gone = [](const auto& it) { return it.expired(); };
+  CHECK(std::all_of(ended.begin(), ended.end(), is_gone));
 }
 
 TEST_CASE("device storage: on a lost device nothing is made, and what is there can be dropped") {

@@ -7,8 +7,10 @@
 #include <ebb/runtime/graph.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <memory>
+#include <optional>
 #include <stdexcept>
 #include <vector>
 
@@ -287,5 +289,42 @@ TEST_CASE("graph: it may be destroyed after its runtime, with launches that are 
   machine.resume(stream);
   rt.reset();
   step.reset();
+  CHECK(machine.violations().empty());
+}
+
+TEST_CASE("graph: what its functions hold is theirs until launches that are queued have run") {
+  SimMachine machine;
+  auto rt = std::make_unique<Runtime>(
+      RuntimeOptions{.devices = {cpu, machine.device()}, .backend = machine.backend()});
+  const std::weak_ptr<Domain> lifetimes = rt->domain();
+  auto loop = std::make_unique<Loop>(*rt);
+  std::optional<DeviceStream> stream(std::in_place, *rt, machine.device());
+  auto step = std::make_unique<GraphStep>(*loop, *stream);
+  std::atomic<int> calls{0};
+  {
+    const Tensor held = full(rt->owner().on(*stream), {count}, 4);
+    for (int i = 0; i < 10 && !step->is_captured(); ++i) {
+      step->run([&](Iteration&) {
+        launch_host(*rt, *stream, [&calls, held] {
+          calls += held.data<const float>()[count - 1] == 4 ? 1 : 1000;
+        });
+        empty({count}, DType::f32).fill_(1);
+      });
+      loop->wait_plan();
+    }
+  }
+  REQUIRE(step->is_captured());
+  REQUIRE(synchronise(*rt, *stream, std::chrono::seconds(10)));
+  const int before = calls;
+  machine.set_delay(*stream, std::chrono::milliseconds(5));
+  step->run([](Iteration&) {});
+  step->run([](Iteration&) {});
+  loop.reset();
+  rt.reset();
+  step.reset();
+  CHECK(calls - before == 2);
+  stream.reset();
+  REQUIRE(machine.drain());
+  CHECK(lifetimes.expired());
   CHECK(machine.violations().empty());
 }

@@ -154,13 +154,13 @@ class DeviceContext {
   void free_left_lanes() noexcept;
   void leave(Lane& lane) noexcept;
   void end_ended_lanes();
-  std::uint64_t record_locked(std::uint32_t lane);
+  std::uint64_t record_locked(std::uint32_t index);
   const Recorded* event_after(std::uint32_t lane, std::uint64_t number) const noexcept;
   // The number that stands for a point of a lane, whose stream may be gone.
-  std::uint64_t covered(std::uint32_t lane, std::uint64_t number) const noexcept;
+  std::uint64_t covered(std::uint32_t index, std::uint64_t number) const noexcept;
   bool is_after_locked(std::uint32_t later, std::uint32_t earlier,
                        std::uint64_t number) const noexcept;
-  std::optional<StreamPoint> last_of(std::uint32_t lane) const noexcept;
+  std::optional<StreamPoint> last_of(std::uint32_t index) const noexcept;
 
   const Device device_;
   const std::shared_ptr<Backend> backend_;

@@ -50,6 +50,8 @@ class Pool {
   Heap& acquire();
   // Ends the calling thread's ownership of heap, which may belong to a pool that is gone.
   static void park(Heap& heap) noexcept;
+  // Whether the pool of a heap that the calling thread owns has ended.
+  static bool has_ended(const Heap& heap) noexcept;
   // Returns whether heap belongs to this pool.
   bool owns(const Heap& heap) const noexcept;
 

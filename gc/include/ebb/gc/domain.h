@@ -49,7 +49,7 @@ struct CacheInfo {
   MemoryStats pinned;
   Bytes pinned_limit;
 
-  Bytes cached() const noexcept {
+  Bytes cached() const {
     return memory.reserved < memory.live ? Bytes{} : memory.reserved - memory.live;
   }
 };

@@ -200,11 +200,13 @@ class Storage {
   const OwnerRecord* owner_record() const noexcept;
 
  private:
-  // make() for whoever it is.
+  // make() for whoever it is; and once the thread's own heap has refused.
   static Storage make_on_device(const Owner& owner, Bytes bytes, Align align, const Birth& birth);
   static Storage make_in(const Owner& owner, Bytes bytes, Align align, const Birth& birth,
                          bool pinned);
   static Storage make_slowly(const Owner& owner, Bytes bytes, Align align, const Birth& birth);
+  [[gnu::cold]] static Storage make_after_refusal(const Owner& owner, Bytes bytes, Align align,
+                                                  const Birth& birth);
   friend class WeakStorage;
   friend class RawMemory;
   friend class StorageHolder;
