@@ -61,10 +61,14 @@ const DeviceContext::Recorded* DeviceContext::event_after(std::uint32_t lane,
 
 void DeviceContext::wait(Stream later, StreamPoint point) {
   require(later, "DeviceContext::wait");
+  wait_unless_ended(later, point);
+}
+
+void DeviceContext::wait_unless_ended(Stream later, StreamPoint point) {
   watched("DeviceContext::wait", [&] {
     const std::lock_guard lock(mutex_);
     const std::uint32_t lane = point.stream.lane();
-    if (is_after_locked(later.lane(), lane, point.number)) {
+    if (!knows(later) || is_after_locked(later.lane(), lane, point.number)) {
       return;
     }
     const std::uint64_t number = covered(lane, point.number);

@@ -197,7 +197,7 @@ void copy_within(const Tensor& to, const Tensor& from, const char* function) {
   }
   Copier(context, stream).copy(to.shape(), Layout(to), Layout(from));
   if (stream != other) {
-    context.wait(other, stream);
+    context.wait_unless_ended(other, context.newest(stream));
   }
 }
 

@@ -143,9 +143,8 @@ void end_launch(Runtime& rt, Stream stream, TensorList tensors) {
   DeviceContext& context = rt.domain()->device(stream.device, "launch");
   for (const Tensor& tensor : tensors) {
     const Stream own = tensor.storage().stream();
-    // A stream that has ended gets no more work.
-    if (own != stream && context.knows(own)) {
-      context.wait(own, stream);
+    if (own != stream && own.device == stream.device) {
+      context.wait_unless_ended(own, context.newest(stream));
     }
   }
 }

@@ -127,7 +127,6 @@ TEST_CASE("device batches: a slot is given back while its copy waits, and the co
       run.add_up(it, *batch);
     }
   }
-  CHECK(run.results == std::vector<std::int64_t>(6, 0));
   run.machine.resume(run.copies);
   run.loop.finish();
   REQUIRE(run.machine.drain());

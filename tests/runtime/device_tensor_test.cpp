@@ -214,3 +214,18 @@ TEST_CASE("device tensor: what is made long-lived is made on the thread's curren
   CHECK(state.stream() == f.a.stream());
   CHECK(state.storage().owner_kind() == OwnerKind::runtime);
 }
+
+TEST_CASE("device tensor: it is copied, and launched with, also after its stream has ended") {
+  DeviceRuntime f;
+  Tensor x;
+  {
+    const DeviceStream brief(f.rt, f.device);
+    x = full(f.on(brief), {1000}, 3, DType::i32);
+  }
+  const Tensor y = zeros(f.on(f.a), {1000}, DType::i32);
+  y.copy_(x);
+  CHECK(sum(y) == 3000);
+  bool launched = false;
+  launch(f.rt, f.a, {x}, [&](void*) { launched = true; });
+  CHECK(launched);
+}

@@ -271,8 +271,9 @@ TEST_CASE_FIXTURE(GraphRig, "graph: a loop without plans captures nothing") {
 
 TEST_CASE("graph: it may be destroyed after its runtime, with launches that are not done") {
   SimMachine machine;
-  auto rt = std::make_unique<Runtime>(
-      RuntimeOptions{.devices = {cpu, machine.device()}, .backend = machine.backend()});
+  auto rt = std::make_unique<Runtime>(RuntimeOptions{.executor = ebb::test::executor_choice(),
+                                                     .devices = {cpu, machine.device()},
+                                                     .backend = machine.backend()});
   auto loop = std::make_unique<Loop>(*rt);
   const DeviceStream stream(*rt, machine.device());
   auto step = std::make_unique<GraphStep>(*loop, stream);
@@ -294,8 +295,9 @@ TEST_CASE("graph: it may be destroyed after its runtime, with launches that are 
 
 TEST_CASE("graph: what its functions hold is theirs until launches that are queued have run") {
   SimMachine machine;
-  auto rt = std::make_unique<Runtime>(
-      RuntimeOptions{.devices = {cpu, machine.device()}, .backend = machine.backend()});
+  auto rt = std::make_unique<Runtime>(RuntimeOptions{.executor = ebb::test::executor_choice(),
+                                                     .devices = {cpu, machine.device()},
+                                                     .backend = machine.backend()});
   const std::weak_ptr<Domain> lifetimes = rt->domain();
   auto loop = std::make_unique<Loop>(*rt);
   std::optional<DeviceStream> stream(std::in_place, *rt, machine.device());

@@ -12,10 +12,27 @@
 #endif
 #endif
 
+#if defined(__SANITIZE_THREAD__)
+#define EBB_TEST_THREAD_SANITIZED 1
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define EBB_TEST_THREAD_SANITIZED 1
+#endif
+#endif
+
 namespace ebb::test {
 
 constexpr bool is_sanitized() {
 #ifdef EBB_TEST_SANITIZED
+  return true;
+#else
+  return false;
+#endif
+}
+
+// Threads of a machine that is left behind are told as leaked.
+constexpr bool is_thread_sanitized() {
+#ifdef EBB_TEST_THREAD_SANITIZED
   return true;
 #else
   return false;

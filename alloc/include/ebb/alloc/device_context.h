@@ -72,6 +72,8 @@ class DeviceContext {
   // earlier by now, without blocking. Nothing where it comes after that anyway.
   void wait(Stream later, StreamPoint point);
   void wait(Stream later, Stream earlier) { wait(later, newest(earlier)); }
+  // The same, but nothing for a stream that has ended: it gets no more work.
+  void wait_unless_ended(Stream later, StreamPoint point);
   // Returns the point that covers all that is queued on stream by now; it may have no event yet.
   StreamPoint newest(Stream stream) const noexcept { return {stream, next_point(stream.lane())}; }
   // The same by lane, which is all that wait() looks at.

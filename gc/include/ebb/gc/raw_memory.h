@@ -14,7 +14,7 @@ namespace ebb::inline v0 {
 // with the place given here. No heap call, but when more is live at once than ever before.
 //
 //   auto raw = it.raw(stream);
-//   thrust::sort(thrust::cuda::par(raw).on(handle), first, last);
+//   thrust::sort(thrust::cuda::par_nosync(raw).on(cuda_stream(rt, stream)), first, last);
 class RawMemory {
  public:
   using value_type = char;
@@ -23,8 +23,9 @@ class RawMemory {
   explicit RawMemory(Owner owner, Place at = Place::here());
 
   // Returns at least bytes, aligned as is usual on the device; zero bytes get an address of their
-  // own. Throws OutOfMemory, std::bad_alloc when the map of addresses cannot grow, and
-  // std::invalid_argument for a stream of a device that has no heaps yet: all but the CPU.
+  // own. Throws OutOfMemory, std::bad_alloc when the map of addresses cannot grow, DeviceError, and
+  // std::invalid_argument for a stream that is not the runtime's. What is given back is had again
+  // in the order of its stream: another stream that uses it as well is no concern of this.
   char* allocate(std::size_t bytes) const;
   // Takes back what allocate returned for the same number of bytes, by this or another RawMemory of
   // the runtime, also after the iteration has closed. Throws std::invalid_argument for an address
