@@ -18,7 +18,7 @@ namespace ebb::inline v0::detail {
 
 class PlanSites {
  public:
-  explicit PlanSites(PlanSetOptions options = {}) noexcept : options_(options) {}
+  explicit PlanSites(PlanSetOptions options = {}) : options_(options) {}
 
   // Returns the set of a place, made when it is first asked for, or null without memory. Without a
   // lock where the place is the last one's again. Lives as long as this.
