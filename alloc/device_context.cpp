@@ -114,8 +114,12 @@ void DeviceContext::destroy_stream(Stream stream) noexcept {
   }
 }
 
-// Those that had no event when they were to end.
+// Those that had no event when they were to end. Not while a graph is captured, whose events are
+// never seen to be done.
 void DeviceContext::end_ended_lanes() {
+  if (is_capturing()) {
+    return;
+  }
   for (std::uint32_t lane = 1; lane < Stream::lanes; ++lane) {
     if (lanes_[lane].is_known && lanes_[lane].is_ended && !lanes_[lane].is_leaving) {
       record_locked(lane);

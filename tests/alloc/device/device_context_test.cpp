@@ -150,6 +150,21 @@ TEST_CASE_FIXTURE(DeviceRig, "order: what was said within a capture holds in the
   context->destroy_graph(graph);
 }
 
+TEST_CASE_FIXTURE(DeviceRig,
+                  "streams: one that ends while a graph is captured has its lane freed") {
+  const Stream a = context->make_stream();
+  const Stream b = context->make_stream();
+  context->begin_capture(a);
+  context->destroy_stream(b);
+  const Stream c = context->make_stream();  // looks for lanes that are to end
+  CHECK(c.lane() != b.lane());
+  context->destroy_graph(context->end_capture(a, {}));
+  const Stream d = context->make_stream();
+  CHECK(context->wait_for_all(soon()));
+  const Stream e = context->make_stream();
+  CHECK((d.lane() == b.lane() || e.lane() == b.lane()));
+}
+
 TEST_CASE_FIXTURE(DeviceRig, "order: an abandoned capture leaves streams that work") {
   const Stream a = context->make_stream();
   context->begin_capture(a);
