@@ -44,11 +44,6 @@ struct Region {
   HeapRecord* tail_hole() noexcept {
     return edge.prev->kind() == RecordKind::hole ? edge.prev : nullptr;
   }
-  // Where the range after the last block begins.
-  std::byte* tail() noexcept {
-    HeapRecord* hole = tail_hole();
-    return hole != nullptr ? hole->begin() : frontier;
-  }
 
   // Numbers of the page that holds address, and of the first that begins at or after it.
   std::size_t page_down(const std::byte* address) const noexcept {

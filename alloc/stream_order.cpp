@@ -83,7 +83,6 @@ void DeviceContext::wait_unless_ended(Stream later, StreamPoint point) {
       after[i] = std::max(after[i], event->before[i]);
     }
     after[lane] = std::max(after[lane], event->number);
-    progress_.fetch_add(1, std::memory_order_release);
   });
 }
 
@@ -155,7 +154,6 @@ bool DeviceContext::poll_locked() {
       return is_over;
     });
     free_left_lanes();
-    progress_.fetch_add(1, std::memory_order_release);
   }
   return any;
 }

@@ -32,18 +32,14 @@ Replay* device_replay(const DevicePool& pool, const DeviceHeapLease& lease) noex
   return follows ? s.owner.record()->devices->replay() : nullptr;
 }
 
-DeviceContext& device_of(const OwnerRecord& record, Stream stream) {
-  return record.domain->impl().require_device(stream.device, "Storage::make").context();
-}
-
-Cell& take_or_fail(const DevicePool& pool, const DeviceHeapLease& lease, const OwnerRecord& record,
-                   const Request& wanted) {
+Cell& take_or_fail(const DeviceContext& context, const DevicePool& pool,
+                   const DeviceHeapLease& lease, const OwnerRecord& record, const Request& wanted) {
   const Device device = pool.is_pinned() ? cpu : wanted.stream.device;
   Cell* const taken = take_with_room(record, wanted.bytes, device, [&] {
     return take_cell_with_block(device_replay(pool, lease), lease.heap(), wanted.bytes,
                                 wanted.align, wanted.stream, wanted.place);
   });
-  if (taken == nullptr && device_of(record, wanted.stream).is_capturing()) {
+  if (taken == nullptr && context.is_capturing()) {
     throw DeviceError("Storage::make", 0, to_string(wanted.stream.device),
                       "while a graph is captured no pages are mapped, and what is to be made at " +
                           std::string(wanted.place.file) + ":" + std::to_string(wanted.place.line) +
@@ -86,7 +82,8 @@ Storage Storage::make_in(const Owner& owner, Bytes bytes, Align align, const Bir
   detail::DevicePool& pool = pinned ? device.pinned : device.memory;
   const detail::DeviceHeapLease lease(pool, *record.domain);
   const detail::Request wanted{bytes, align, pool.stream_for(stream), birth.place};
-  detail::StorageCell& cell = detail::cell_of(detail::take_or_fail(pool, lease, record, wanted));
+  detail::StorageCell& cell =
+      detail::cell_of(detail::take_or_fail(device.context(), pool, lease, record, wanted));
   detail::note_unowned(record);
   if (record.devices != nullptr && !pool.is_pinned()) {
     record.devices->note(device, stream);

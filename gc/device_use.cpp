@@ -75,7 +75,7 @@ void DeviceUse::end() noexcept {
     for (; lanes != 0; lanes &= lanes - 1) {
       const auto lane = static_cast<std::uint32_t>(std::countr_zero(lanes));
       // Points are known by the lane, whose stream may be gone.
-      const StreamPoint point = device.context().newest({device.context().device(), lane});
+      const StreamPoint point = device.context().newest_of(lane);
       if (is_done(device.context(), point)) {
         continue;
       }

@@ -94,8 +94,6 @@ class DeviceContext {
   bool wait_until(StreamPoint point, std::chrono::steady_clock::time_point deadline);
   // The same for all that is queued on all streams.
   bool wait_for_all(std::chrono::steady_clock::time_point deadline);
-  // Counts on whenever is_after may have become true for something.
-  std::uint64_t progress() const noexcept { return progress_.load(std::memory_order_acquire); }
 
   // ---- queued on a stream ----
   void copy(void* to, const void* from, Bytes bytes, Stream stream);
@@ -168,8 +166,7 @@ class DeviceContext {
   const std::shared_ptr<Backend> backend_;
   // Relaxed: a thread compares it with itself only.
   std::atomic<std::thread::id> capturer_{};
-  std::atomic<std::uint64_t> progress_{0};  // release and acquire
-  mutable std::mutex mutex_;                // guards the next four but for their atomics
+  mutable std::mutex mutex_;  // guards the next four but for their atomics
   std::array<Lane, Stream::lanes> lanes_;
   std::vector<Recorded> recorded_;           // by lane in the order of their numbers
   std::vector<std::uint64_t> spare_events_;  // the backend's; has room for those in recorded_
