@@ -241,6 +241,7 @@ class Heap::Impl {
                                           std::memory_order_relaxed);
   }
   void move_plan_range(std::size_t size, std::uint32_t lane) noexcept;
+  std::size_t give_back_idle() noexcept;
   bool hand_over_plan_range(Stream stream) noexcept;
   detail::SlabSet& slabs_of(std::uint32_t lane) noexcept {
     return lane == 0 ? slabs : *more_slabs_[lane];

@@ -6,6 +6,7 @@
 #include "replay_impl.h"
 
 #include <algorithm>
+#include <chrono>
 #include <exception>
 #include <utility>
 
@@ -13,6 +14,13 @@ namespace ebb::inline v0 {
 
 using detail::HeapRecord;
 using detail::RecordKind;
+
+namespace {
+
+// How many iterations go without a plan before the next one tries again to have a range for it.
+constexpr std::uint32_t held_off_most = 64;
+
+}  // namespace
 
 HeapRecord* Heap::Impl::take_in_holes(Bytes bytes, Align align, Stream stream) noexcept {
   const std::uint32_t lane = lane_of(stream);
@@ -72,22 +80,36 @@ HeapRecord* Heap::Impl::take_at(std::byte* begin, Bytes bytes, Stream stream) no
 }
 
 // What lies idle elsewhere was in use before the plan: it goes back once, so that the plan costs no
-// second footprint.
+// second footprint. A device is waited for, since with it the iterations before are still under way
+// and nothing would be idle yet.
+std::size_t Heap::Impl::give_back_idle() noexcept {
+  constexpr std::chrono::seconds patience{1};
+  release_empty_slabs();
+  const std::size_t bytes = space.trim();
+  const bool waits = space.has_busy_pages() && !space.order()->is_capturing();
+  return waits && space.wait_until_quiet(patience) ? bytes + space.trim() : bytes;
+}
+
+// Where there is room for one footprint only, the range gets it once the rest has gone; and where
+// there is not that, it is not tried each time.
 void Heap::Impl::move_plan_range(std::size_t size, std::uint32_t lane) noexcept {
   plan_range.record = take_plan_range(size, plan_unit(), lane);
-  if (plan_range.record != nullptr) {
+  const std::size_t idle = give_back_idle();
+  if (plan_range.record == nullptr) {
+    plan_range.record = idle == 0 ? nullptr : take_plan_range(size, plan_unit(), lane);
+  }
+  if (plan_range.record == nullptr) {
+    plan_range.held_off = held_off_most;
+  } else {
     plan_range.begin = plan_range.record->begin();
-    release_empty_slabs();
-    space.trim();
   }
 }
 
 // What the range has is given back at the end of the iteration at the latest, and, where others
 // wait for room under a limit, not taken again at once: they look for it now and then only.
 void Heap::Impl::make_room_for_others() noexcept {
-  constexpr std::uint32_t iterations = 64;
   plan_range.is_wanted = plan_range.in_use;
-  plan_range.held_off = pool.budget.limit() != 0 ? iterations : 0;
+  plan_range.held_off = pool.budget.limit() != 0 ? held_off_most : 0;
   trim();
 }
 

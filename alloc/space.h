@@ -15,6 +15,7 @@
 #include <ebb/alloc/source.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstddef>
 
 namespace ebb::inline v0::detail {
@@ -60,8 +61,8 @@ class Space {
   // Makes the holes that lane may have its own, so that they join. Returns whether there were any
   // of others.
   bool unite(std::uint32_t lane) noexcept;
-  // Waits until no device uses the memory any more; false: that takes too long. For the end.
-  bool wait_until_quiet() noexcept;
+  // Waits until no device uses the memory any more; false: that takes longer than patience.
+  bool wait_until_quiet(std::chrono::seconds patience = std::chrono::seconds(10)) noexcept;
 
   // Whether [begin, begin + bytes) lies in one region, in a hole or beyond the frontier.
   bool is_free(const std::byte* begin, std::size_t bytes) const noexcept;
@@ -75,6 +76,8 @@ class Space {
   void note_given_up(HeapRecord& block) noexcept;
   // Gives whole pages of holes back, and lowers frontiers to the last block. Returns the bytes.
   std::size_t trim() noexcept;
+  // Whether the last trim left whole pages of holes that a device was not done with.
+  bool has_busy_pages() const noexcept { return has_busy_pages_; }
 
   std::size_t largest_hole() const noexcept { return index_.largest(); }
   // What all sizes and addresses are multiples of: the device's default alignment.
@@ -97,6 +100,7 @@ class Space {
   HeapRecord* take_trimmed(std::size_t size, std::size_t align, std::uint32_t lane) noexcept;
   bool may_have(const HeapRecord& hole, std::uint32_t lane) const noexcept;
   bool is_idle(const HeapRecord& hole) const noexcept;
+  bool has_pages(const Region& region, const HeapRecord& record) const noexcept;
   std::byte* end_for(Region& region, std::uint32_t lane) const noexcept;
   HeapRecord* carve(HeapRecord& hole, std::byte* begin, std::size_t size) noexcept;
   bool extend(Region& region, std::byte* used_from, std::byte* to, std::uint32_t lane) noexcept;
@@ -118,6 +122,7 @@ class Space {
   const std::size_t granule_;
   DeviceContext* const order_;
   const bool on_host_;
+  bool has_busy_pages_ = false;
   std::size_t trimmed_pages_ = 0;  // over all regions; zero in steady state
   Region* regions_ = nullptr;      // the oldest first
   TypedPool<HeapRecord> records_;

@@ -41,8 +41,7 @@ Space::~Space() {
 }
 
 // Where it does longer than the end of a heap may take, its pages stay as they are, for good.
-bool Space::wait_until_quiet() noexcept {
-  constexpr std::chrono::seconds patience{10};
+bool Space::wait_until_quiet(std::chrono::seconds patience) noexcept {
   if (order_ == nullptr || counters_.reserved.get() == 0) {
     return true;
   }
@@ -279,6 +278,7 @@ void Space::note_given_up(HeapRecord& block) noexcept {
 // A page goes when all holes that it is part of are idle, whosever they are.
 std::size_t Space::trim() noexcept {
   std::size_t bytes = 0;
+  has_busy_pages_ = false;
   for (Region* region = regions_; region != nullptr; region = region->next) {
     bytes += lower_frontier(*region);
     HeapRecord* record = region->edge.next;
@@ -292,6 +292,7 @@ std::size_t Space::trim() noexcept {
       const std::size_t first = region->page_up(begin);
       const std::size_t last = region->page_down(end);
       if (begin == end) {
+        has_busy_pages_ = has_busy_pages_ || has_pages(*region, *record);
         record = record->next;
       } else if (first < last) {
         bytes += decommit(*region, first, last);
@@ -300,6 +301,14 @@ std::size_t Space::trim() noexcept {
   }
   EBB_ASSERT_VALID(*this);
   return bytes;
+}
+
+// Whether record is a hole with whole pages of its own.
+bool Space::has_pages(const Region& region, const HeapRecord& record) const noexcept {
+  const std::size_t first = region.page_up(record.begin());
+  const std::size_t last = region.page_down(record.end());
+  return record.kind() == RecordKind::hole && first < last &&
+         region.trimmed.count(first, last) < last - first;
 }
 
 std::size_t Space::lower_frontier(Region& region) noexcept {

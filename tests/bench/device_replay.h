@@ -9,11 +9,11 @@
 
 namespace ebb::bench {
 
-// Replays the trace of a file twice, on one stream, and returns, as
-// "reserved_over_live/planned/NAME" and ".../unplanned/NAME", the most bytes that were committed
-// over the live peak: with plans from the second replay's third iteration on, when one is followed;
-// without, of both. On a simulated device again with pages of 64 KiB, as planned_64k and
-// unplanned_64k: pages of 2 MiB round a small trace up. Also its "live_peak_bytes/NAME".
+// Replays the trace of a file on one stream and returns, as "reserved_over_live/planned/NAME" and
+// ".../unplanned/NAME", the most bytes that were committed over the live peak: with plans, from the
+// iteration after the first that had one; without, from the beginning, twice. On a simulated device
+// again with pages of 64 KiB, as planned_64k and unplanned_64k: pages of 2 MiB round a small trace
+// up. Also its "live_peak_bytes/NAME".
 Figures replay_on_device(const std::string& name, const std::string& path, const Effort& effort);
 
 }  // namespace ebb::bench

@@ -6,9 +6,11 @@
 #include "device_fixture.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cstdint>
 #include <map>
 #include <random>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -108,6 +110,108 @@ TEST_CASE_FIXTURE(Replayed, "device replay: what repeats has the same addresses,
   CHECK(plans.stats().displaced == 0);
   CHECK(plans.plans()[0].height == plans.plans()[0].max_live);
   machine.resume(a);
+  CHECK(content.is_right());
+}
+
+namespace {
+
+// Iterations whose two blocks have a range together that no hole has, because of a small block that
+// lives between where they were before there was a plan.
+struct Moved : Replayed {
+  explicit Moved(ebb::Bytes memory = mib(64))
+      : Replayed({.memory = memory, .page = ebb::test::kib(64)}) {
+    const Block before = take(mib(4), a);
+    state = take(Bytes{1000}, a);
+    heap.deallocate(before);
+    for (int i = 0; i < 3; ++i) {
+      run(program, a);
+    }
+    plans.work();
+  }
+  ~Moved() { heap.deallocate(state); }
+  Moved(const Moved&) = delete;
+  Moved& operator=(const Moved&) = delete;
+  Moved(Moved&&) = delete;
+  Moved& operator=(Moved&&) = delete;
+
+  const Program program{{4 << 20, 0}, {4 << 20, 1}, {0, 0}, {0, 1}};
+  Block state;
+};
+
+struct MovedInLittle : Moved {
+  MovedInLittle() : Moved(mib(10)) {}
+};
+
+// Small blocks keep each of the pages whose rest the iterations have.
+struct StrewnPages : Replayed {
+  StrewnPages() : Replayed({.memory = mib(8), .page = mib(2)}) {
+    std::vector<Block> between;
+    for (int i = 0; i < 3; ++i) {
+      between.push_back(take(Bytes{1'900'000}, a));
+      strewn.push_back(take(Bytes{20'000}, a));
+    }
+    for (const Block& block : between) {
+      heap.deallocate(block);
+    }
+  }
+  ~StrewnPages() {
+    for (const Block& block : strewn) {
+      heap.deallocate(block);
+    }
+  }
+  StrewnPages(const StrewnPages&) = delete;
+  StrewnPages& operator=(const StrewnPages&) = delete;
+  StrewnPages(StrewnPages&&) = delete;
+  StrewnPages& operator=(StrewnPages&&) = delete;
+
+  std::vector<Block> strewn;
+};
+
+}  // namespace
+
+TEST_CASE_FIXTURE(Moved,
+                  "device replay: a device that is busy when the plan gets its range costs no "
+                  "second footprint") {
+  const auto is_slow = [](void*) { std::this_thread::sleep_for(std::chrono::milliseconds(30)); };
+  context->call(is_slow, nullptr, a);
+  run(program, a);
+  CHECK(plans.stats().followed == 1);
+  CHECK(heap.stats().reserved <= mib(8) + ebb::test::kib(128));
+  CHECK(content.is_right());
+}
+
+TEST_CASE_FIXTURE(Moved,
+                  "device replay: a plan gets its range though the device does not come on") {
+  work(a);
+  const auto start = std::chrono::steady_clock::now();
+  run(program, a);
+  CHECK(std::chrono::steady_clock::now() - start < std::chrono::seconds(10));
+  CHECK(plans.stats().followed == 1);
+  machine.resume(a);
+  run(program, a);
+  CHECK(plans.stats().followed == 2);
+  CHECK(content.is_right());
+}
+
+TEST_CASE_FIXTURE(MovedInLittle,
+                  "device replay: a plan gets its range where there is no room for a "
+                  "second footprint") {
+  run(program, a);
+  CHECK(plans.stats().followed == 1);
+  CHECK(content.is_right());
+}
+
+TEST_CASE_FIXTURE(StrewnPages,
+                  "device replay: without room for a range a loop goes on, and does "
+                  "not ask the driver each time") {
+  const Program program{{1'800'000, 0}, {1'800'000, 1}, {1'800'000, 2}, {0, 0}, {0, 1}, {0, 2}};
+  learn(program, a);
+  const std::uint64_t calls = heap.stats().source_calls;
+  for (int i = 0; i < 20; ++i) {
+    run(program, a);
+  }
+  CHECK(plans.stats().followed == 0);
+  CHECK(heap.stats().source_calls - calls <= 2);
   CHECK(content.is_right());
 }
 
