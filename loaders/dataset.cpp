@@ -5,16 +5,18 @@
 #include <ebb/alloc/check.h>
 #include <ebb/loaders/dataset.h>
 
+#include <stdexcept>
 #include <string>
+#include <utility>
 
 namespace ebb::inline v0 {
 
-std::span<std::byte> SampleContext::scratch(Bytes bytes) const {
+std::span<std::byte> StageContext::scratch(Bytes bytes) const {
   return scratch_->take(bytes);
 }
 
-void SampleContext::fail(LoadErrorKind kind, std::string_view stage, std::uint64_t offset,
-                         std::string_view text) const {
+void StageContext::fail(LoadErrorKind kind, std::string_view stage, std::uint64_t offset,
+                        std::string_view text) const {
   throw LoadError("Loader::next", {.kind = kind,
                                    .dataset = dataset_->name,
                                    .index = index_,
@@ -24,6 +26,14 @@ void SampleContext::fail(LoadErrorKind kind, std::string_view stage, std::uint64
                                    .source = dataset_->source(index_),
                                    .offset = offset,
                                    .text = std::string(text)});
+}
+
+std::span<std::byte> SampleBytes::allocate(Bytes bytes) {
+  if (std::exchange(is_allocated_, true)) {
+    throw std::logic_error("[SampleBytes::allocate] called twice for one sample");
+  }
+  bytes_ = context_.scratch(bytes);
+  return bytes_;
 }
 
 namespace detail {

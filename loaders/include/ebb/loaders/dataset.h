@@ -27,6 +27,11 @@ struct Field {
   std::string name;
   DType dtype = DType::f32;
   Shape sample_shape = {};
+  // Whether the first dimension of sample_shape is the longest that a sample may have there. The
+  // data set has length(index) then; a batch is as long as its longest sample, and the others are
+  // filled up with pad.
+  bool varies = false;
+  double pad = 0;
 };
 
 struct Schema {
@@ -52,19 +57,11 @@ class BatchFill;
 
 }  // namespace detail
 
-// What load knows of the sample it is asked for. Valid during that call of load.
-class SampleContext {
+// What each stage of loading knows of its sample. Valid during that call.
+class StageContext {
  public:
   std::uint64_t index() const noexcept { return index_; }
-  std::uint64_t epoch() const noexcept { return epoch_; }
-  std::uint64_t seq() const noexcept { return seq_; }  // of the batch in its epoch
-  std::uint64_t seed() const noexcept { return seed_; }
 
-  // Returns the random numbers of (seed, epoch, this sample, name): use no others in load, so that
-  // a batch does not depend on who fills it. [rt.random]
-  Random random(std::string_view name = "") const noexcept {
-    return Random(seed_, name, epoch_, index_);
-  }
   // Returns uninitialised bytes, aligned to 64, from the loader's own memory; each call returns
   // others. Throws OutOfMemory.
   std::span<std::byte> scratch(Bytes bytes) const;
@@ -74,7 +71,8 @@ class SampleContext {
 
  private:
   friend class detail::BatchFill;
-  SampleContext() = default;
+  friend class SampleContext;
+  StageContext() = default;
 
   std::uint64_t index_ = 0;
   std::uint64_t epoch_ = 0;
@@ -82,6 +80,40 @@ class SampleContext {
   std::uint64_t seed_ = 0;
   detail::Scratch* scratch_ = nullptr;
   const detail::ErasedDataset* dataset_ = nullptr;
+};
+
+// The same with what may differ each time that the sample is asked for: of load and finish only.
+class SampleContext : public StageContext {
+ public:
+  std::uint64_t epoch() const noexcept { return epoch_; }
+  std::uint64_t seq() const noexcept { return seq_; }  // of the batch in its epoch
+  std::uint64_t seed() const noexcept { return seed_; }
+
+  // Returns the random numbers of (seed, epoch, this sample, name): use no others in load, so that
+  // a batch does not depend on who fills it. [rt.random]
+  Random random(std::string_view name = "") const noexcept {
+    return Random(seed_, name, epoch_, index_);
+  }
+
+ private:
+  friend class detail::BatchFill;
+  SampleContext() = default;
+};
+
+// Where fetch and decode put what they make of a sample. Valid during that call.
+class SampleBytes {
+ public:
+  // Returns room, aligned to 64 and uninitialised: all of it must be written. One call for each
+  // sample. Throws OutOfMemory, and std::logic_error for a second call.
+  std::span<std::byte> allocate(Bytes bytes);
+
+ private:
+  friend class detail::BatchFill;
+  explicit SampleBytes(const StageContext& context) noexcept : context_(context) {}
+
+  const StageContext& context_;
+  std::span<std::byte> bytes_;
+  bool is_allocated_ = false;
 };
 
 // The place of one sample in its batch. Every element must be written: the bytes are those of an
@@ -109,19 +141,54 @@ class SampleWriter {
   std::size_t row_ = 0;
 };
 
-// A data set. Local is what one worker keeps between samples (decoder, buffers; it may be an empty
-// struct). load writes sample index; it may throw, and must give the same bytes for the same
-// (index, context). fingerprint tells data sets apart: a saved position is refused by another one.
-// Optional: std::string name() const, and std::string source(index) const, the sample's path.
+namespace detail {
+
 template <class D>
-concept Dataset = requires(const D dataset, std::uint64_t index, typename D::Local& local,
-                           const SampleContext& context, SampleWriter& writer) {
+concept DescribesSamples = requires(const D dataset) {
   { dataset.size() } -> std::convertible_to<std::uint64_t>;
   { dataset.schema() } -> std::convertible_to<Schema>;
   { dataset.fingerprint() } -> std::convertible_to<std::uint64_t>;
-  dataset.load(index, local, context, writer);
   requires std::default_initializable<typename D::Local>;
 };
+
+template <class D>
+concept LoadsWhole = DescribesSamples<D> &&
+    requires(const D dataset, std::uint64_t index, typename D::Local& local,
+             const SampleContext& context, SampleWriter& writer) {
+  dataset.load(index, local, context, writer);
+};
+
+template <class D>
+concept LoadsInStages = DescribesSamples<D> &&
+    requires(const D dataset, std::uint64_t index, typename D::Local& local,
+             const StageContext& stage, const SampleContext& context,
+             std::span<const std::byte> bytes, SampleBytes& out, SampleWriter& writer) {
+  dataset.decode(index, local, stage, bytes, out);
+  dataset.finish(index, local, context, bytes, writer);
+};
+
+template <class D>
+concept Fetches = requires(const D dataset, std::uint64_t index, const StageContext& stage,
+                           SampleBytes& out) {
+  dataset.fetch(index, stage, out);
+};
+
+}  // namespace detail
+
+// A data set. Local is what one worker keeps between samples (decoder, buffers; it may be an empty
+// struct). fingerprint tells data sets apart: a saved position is refused by another one. A sample
+// is loaded as a whole or in stages; all of them are const, are called by several threads at once,
+// may throw, and must give the same bytes for the same (index, context).
+//
+//   load    writes sample index into its batch; or
+//   fetch   optional: reads its bytes from a file or the like; threads of their own wait for those
+//   decode  makes of them (of nothing, without fetch) what may be cached: it knows no random
+//   numbers finish  writes it into the batch, with what differs from epoch to epoch
+//
+// Optional: std::string name() const; std::string source(index) const, the sample's path;
+// std::int64_t length(index) const, where the schema has fields that vary.
+template <class D>
+concept Dataset = detail::LoadsWhole<D> || detail::LoadsInStages<D>;
 
 namespace detail {
 
@@ -153,6 +220,13 @@ class BatchFill {
   bool next() noexcept;
   const SampleContext& context() const noexcept { return context_; }
   SampleWriter& writer() noexcept { return writer_; }
+  // Runs one stage of the sample, and returns the bytes it made.
+  template <class Stage>
+  std::span<const std::byte> make(Stage stage) const {
+    SampleBytes out(context_);
+    stage(static_cast<const StageContext&>(context_), out);
+    return out.bytes_;
+  }
   // Returns whether the walk came to its end.
   bool complete() const noexcept { return started_ > where_.indices.size(); }
 
@@ -209,7 +283,21 @@ class DatasetModel final : public ErasedDataset {
   void load(ErasedLocal& local, BatchFill& fill) const override {
     typename D::Local& mine = static_cast<Local&>(local).value;
     while (fill.next()) {
-      dataset_.load(fill.context().index(), mine, fill.context(), fill.writer());
+      const std::uint64_t index = fill.context().index();
+      if constexpr (LoadsWhole<D>) {
+        dataset_.load(index, mine, fill.context(), fill.writer());
+      } else {
+        std::span<const std::byte> fetched;
+        if constexpr (Fetches<D>) {
+          fetched = fill.make([&](const StageContext& context, SampleBytes& out) {
+            dataset_.fetch(index, context, out);
+          });
+        }
+        const auto decoded = fill.make([&](const StageContext& context, SampleBytes& out) {
+          dataset_.decode(index, mine, context, fetched, out);
+        });
+        dataset_.finish(index, mine, fill.context(), decoded, fill.writer());
+      }
     }
   }
   std::string source(std::uint64_t index) const override {
