@@ -104,7 +104,7 @@ void DeviceContext::destroy_stream(Stream stream) noexcept {
   if (is_lost()) {
     return leave(lane);
   }
-  if (is_capturing()) {
+  if (is_capturing() || lane.is_captured) {
     return;  // what is recorded now is the graph's
   }
   try {
@@ -121,7 +121,8 @@ void DeviceContext::end_ended_lanes() {
     return;
   }
   for (std::uint32_t lane = 1; lane < Stream::lanes; ++lane) {
-    if (lanes_[lane].is_known && lanes_[lane].is_ended && !lanes_[lane].is_leaving) {
+    const Lane& it = lanes_[lane];
+    if (it.is_known && it.is_ended && !it.is_leaving && !it.is_captured) {
       record_locked(lane);
     }
   }
@@ -186,6 +187,7 @@ class DeviceContext::CaptureEnd {
     });
     for (std::size_t lane = 0; lane < context_.before_capture_.size(); ++lane) {
       context_.lanes_[lane].after = context_.before_capture_[lane];
+      context_.lanes_[lane].is_captured = false;
     }
     context_.before_capture_.clear();
     context_.capturer_.store({}, std::memory_order_relaxed);
@@ -207,6 +209,7 @@ void DeviceContext::begin_capture(Stream stream) {
     for (const Lane& lane : lanes_) {
       before_capture_.push_back(lane.after);
     }
+    lanes_[stream.lane()].is_captured = true;
     capturer_.store(std::this_thread::get_id(), std::memory_order_relaxed);
   });
 }
