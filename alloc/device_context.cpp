@@ -8,6 +8,7 @@
 #include <ebb/alloc/device_context.h>
 
 #include <algorithm>
+#include <bit>
 #include <string>
 #include <utility>
 
@@ -226,9 +227,29 @@ void DeviceContext::abandon_capture(Stream stream) noexcept {
   backend_->abandon_capture(stream);
 }
 
-void DeviceContext::launch(GraphExec graph, Stream stream) {
+std::uint64_t DeviceContext::captured_lanes() const noexcept {
+  const std::lock_guard lock(mutex_);
+  std::uint64_t lanes = 0;
+  for (std::uint32_t lane = 0; lane < Stream::lanes; ++lane) {
+    lanes |= lanes_[lane].is_captured ? std::uint64_t{1} << lane : 0;
+  }
+  return lanes;
+}
+
+void DeviceContext::launch(GraphExec graph, Stream stream, std::uint64_t lanes) {
   require(stream, "DeviceContext::launch");
+  const std::uint64_t others = lanes & ~(std::uint64_t{1} << stream.lane());
+  for (std::uint64_t left = others; left != 0; left &= left - 1) {
+    wait(stream, newest_of(static_cast<std::uint32_t>(std::countr_zero(left))));
+  }
   watched("DeviceContext::launch", [&] { backend_->launch(graph, stream); });
+  for (std::uint64_t left = others; left != 0; left &= left - 1) {
+    const auto lane = static_cast<std::uint32_t>(std::countr_zero(left));
+    const Stream other{device_, lanes_[lane].stream.load(std::memory_order_relaxed)};
+    if (other.lane() == lane) {  // else it has ended
+      wait_unless_ended(other, newest(stream));
+    }
+  }
 }
 
 void DeviceContext::destroy_graph(GraphExec graph) noexcept {

@@ -56,11 +56,12 @@ bool GraphCapture::begin(const Owner& owner) {
 
 GraphExec GraphCapture::end(GraphExec into) {
   is_capturing_ = false;
+  lanes_ = context_.captured_lanes();
   return context_.end_capture(stream_, into);
 }
 
 HeldBlocks GraphCapture::take() noexcept {
-  return std::exchange(is_holding_, false) ? heap_->end_hold() : HeldBlocks();
+  return std::exchange(is_holding_, false) ? heap_->end_hold(stream_) : HeldBlocks();
 }
 
 bool is_as_planned(const Owner& owner) noexcept {

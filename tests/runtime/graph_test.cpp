@@ -269,6 +269,41 @@ TEST_CASE_FIXTURE(GraphRig, "graph: a loop without plans captures nothing") {
   CHECK_FALSE(step.is_captured());
 }
 
+TEST_CASE_FIXTURE(GraphRig, "graph: its work on a further stream is in that stream's order") {
+  GraphStep step(loop, a);
+  const Tensor w = zeros(on(b), {count}, DType::f32);
+  const auto run = [&](int value) {
+    w.fill_(value);
+    step.run([&](Iteration&) {
+      make_wait(rt, b, a);
+      Tensor made;
+      {
+        const StreamScope scope(rt, b);
+        made = empty({count}, DType::f32);
+        launch_host(rt, b, [from = w.data<const float>(), to = made.data<float>()] {
+          std::copy_n(from, count, to);
+        });
+      }
+      y.copy_(made);
+    });
+    const float* const first = y.data<const float>();
+    w.fill_(-1);
+    REQUIRE(synchronise(rt, a, std::chrono::seconds(10)));
+    CHECK(*first == static_cast<float>(value));
+  };
+  for (int i = 0; i < 10 && !step.is_captured(); ++i) {
+    run(i);
+    loop.wait_plan();
+  }
+  REQUIRE(step.is_captured());
+  machine.set_delay(b, std::chrono::milliseconds(5));  // later than the graph needs it
+  run(11);
+  machine.set_delay(b, std::chrono::microseconds(0));
+  machine.set_delay(a, std::chrono::milliseconds(5));  // the graph is later
+  run(12);
+  machine.set_delay(a, std::chrono::microseconds(0));
+}
+
 TEST_CASE("graph: it may be destroyed after its runtime, with launches that are not done") {
   SimMachine machine;
   auto rt = std::make_unique<Runtime>(RuntimeOptions{.executor = ebb::test::executor_choice(),

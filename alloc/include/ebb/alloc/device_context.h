@@ -105,7 +105,11 @@ class DeviceContext {
   void begin_capture(Stream stream);
   GraphExec end_capture(Stream stream, GraphExec into);
   void abandon_capture(Stream stream) noexcept;
-  void launch(GraphExec graph, Stream stream);
+  // The lanes whose work this thread captures, as bits.
+  std::uint64_t captured_lanes() const noexcept;
+  // lanes: those whose work is in the graph. It comes after what is queued on their streams, and
+  // what they are given next comes after it, as if each did its part.
+  void launch(GraphExec graph, Stream stream, std::uint64_t lanes = 0);
   void destroy_graph(GraphExec graph) noexcept;
   // Whether this thread captures on this device: nothing may be mapped, waited for or asked.
   bool is_capturing() const noexcept {
