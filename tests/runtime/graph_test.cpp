@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <stdexcept>
@@ -302,6 +303,35 @@ TEST_CASE_FIXTURE(GraphRig, "graph: its work on a further stream is in that stre
   machine.set_delay(a, std::chrono::milliseconds(5));  // the graph is later
   run(12);
   machine.set_delay(a, std::chrono::microseconds(0));
+}
+
+TEST_CASE_FIXTURE(GraphRig, "graph: a captured step may have iterations within it") {
+  GraphStep step(loop, a);
+  Loop inner(rt, {.name = "within", .warmup = 0});
+  const auto run = [&](float value) {
+    x.fill_(value);
+    y.fill_(0);
+    step.run([&](Iteration&) {
+      const Tensor own = empty({count}, DType::f32);
+      own.copy_(x);
+      for (int part = 0; part < 4; ++part) {
+        Iteration it(inner);
+        const Tensor made = empty({count}, DType::f32);
+        made.copy_(own);
+        launch_host(rt, a, [from = made.data<const float>(), to = y.data<float>()] {
+          std::transform(from, from + count, to, to, std::plus<>());
+        });
+      }
+    });
+    CHECK(y.to(rt.domain()->long_lived()).data<const float>()[count - 1] == 4 * value);
+  };
+  for (int i = 0; i < 20 && !step.is_captured(); ++i) {
+    run(static_cast<float>(i));
+    loop.wait_plan();
+    inner.wait_plan();
+  }
+  REQUIRE(step.is_captured());
+  run(50);
 }
 
 TEST_CASE("graph: it may be destroyed after its runtime, with launches that are not done") {
