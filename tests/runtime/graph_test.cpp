@@ -13,6 +13,8 @@
 #include <memory>
 #include <optional>
 #include <stdexcept>
+#include <string>
+#include <thread>
 #include <vector>
 
 using namespace ebb;
@@ -332,6 +334,47 @@ TEST_CASE_FIXTURE(GraphRig, "graph: a captured step may have iterations within i
   }
   REQUIRE(step.is_captured());
   run(50);
+}
+
+TEST_CASE_FIXTURE(GraphRig, "graph: while another thread captures, a step is run instead") {
+  GraphStep step(loop, a);
+  warm_up(step);
+  step.recapture();
+  Loop second(rt, {.name = "second", .warmup = 0});
+  step.run([&](Iteration&) {
+    body();
+    std::thread([&] {
+      GraphStep mine(second, b);
+      for (int i = 0; i < 10; ++i) {
+        mine.run([](Iteration&) { empty({count}, DType::f32).fill_(1); });
+        second.wait_plan();
+        CHECK(synchronise(rt, b, std::chrono::seconds(10)));
+      }
+      CHECK(mine.stats().eager == 10);
+    }).join();
+  });
+  CHECK(step.is_captured());
+}
+
+TEST_CASE_FIXTURE(GraphRig, "graph: a step within one that is captured says so") {
+  GraphStep step(loop, a);
+  Loop second(rt, {.name = "second", .warmup = 0});
+  GraphStep inner(second, a);
+  bool is_refused = false;
+  for (int i = 0; i < 10 && !is_refused; ++i) {
+    try {
+      step.run([&](Iteration&) {
+        body();
+        inner.recapture();
+        inner.run([](Iteration&) { empty({count}, DType::f32).fill_(1); });
+      });
+    } catch (const std::invalid_argument& error) {
+      is_refused = std::string(error.what()).find("within a captured step") != std::string::npos;
+    }
+    loop.wait_plan();
+    second.wait_plan();
+  }
+  CHECK(is_refused);
 }
 
 TEST_CASE("graph: it may be destroyed after its runtime, with launches that are not done") {
