@@ -8,6 +8,7 @@
 #include <ebb/alloc/device_context.h>
 
 #include <algorithm>
+#include <bit>
 #include <string>
 #include <utility>
 
@@ -104,7 +105,7 @@ void DeviceContext::destroy_stream(Stream stream) noexcept {
   if (is_lost()) {
     return leave(lane);
   }
-  if (is_capturing()) {
+  if (is_capturing() || lane.is_captured) {
     return;  // what is recorded now is the graph's
   }
   try {
@@ -121,7 +122,8 @@ void DeviceContext::end_ended_lanes() {
     return;
   }
   for (std::uint32_t lane = 1; lane < Stream::lanes; ++lane) {
-    if (lanes_[lane].is_known && lanes_[lane].is_ended && !lanes_[lane].is_leaving) {
+    const Lane& it = lanes_[lane];
+    if (it.is_known && it.is_ended && !it.is_leaving && !it.is_captured) {
       record_locked(lane);
     }
   }
@@ -186,6 +188,7 @@ class DeviceContext::CaptureEnd {
     });
     for (std::size_t lane = 0; lane < context_.before_capture_.size(); ++lane) {
       context_.lanes_[lane].after = context_.before_capture_[lane];
+      context_.lanes_[lane].is_captured = false;
     }
     context_.before_capture_.clear();
     context_.capturer_.store({}, std::memory_order_relaxed);
@@ -207,6 +210,7 @@ void DeviceContext::begin_capture(Stream stream) {
     for (const Lane& lane : lanes_) {
       before_capture_.push_back(lane.after);
     }
+    lanes_[stream.lane()].is_captured = true;
     capturer_.store(std::this_thread::get_id(), std::memory_order_relaxed);
   });
 }
@@ -223,9 +227,29 @@ void DeviceContext::abandon_capture(Stream stream) noexcept {
   backend_->abandon_capture(stream);
 }
 
-void DeviceContext::launch(GraphExec graph, Stream stream) {
+std::uint64_t DeviceContext::captured_lanes() const noexcept {
+  const std::lock_guard lock(mutex_);
+  std::uint64_t lanes = 0;
+  for (std::uint32_t lane = 0; lane < Stream::lanes; ++lane) {
+    lanes |= lanes_[lane].is_captured ? std::uint64_t{1} << lane : 0;
+  }
+  return lanes;
+}
+
+void DeviceContext::launch(GraphExec graph, Stream stream, std::uint64_t lanes) {
   require(stream, "DeviceContext::launch");
+  const std::uint64_t others = lanes & ~(std::uint64_t{1} << stream.lane());
+  for (std::uint64_t left = others; left != 0; left &= left - 1) {
+    wait(stream, newest_of(static_cast<std::uint32_t>(std::countr_zero(left))));
+  }
   watched("DeviceContext::launch", [&] { backend_->launch(graph, stream); });
+  for (std::uint64_t left = others; left != 0; left &= left - 1) {
+    const auto lane = static_cast<std::uint32_t>(std::countr_zero(left));
+    const Stream other{device_, lanes_[lane].stream.load(std::memory_order_relaxed)};
+    if (other.lane() == lane) {  // else it has ended
+      wait_unless_ended(other, newest(stream));
+    }
+  }
 }
 
 void DeviceContext::destroy_graph(GraphExec graph) noexcept {

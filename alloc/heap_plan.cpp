@@ -86,7 +86,7 @@ std::size_t Heap::Impl::give_back_idle() noexcept {
   constexpr std::chrono::seconds patience{1};
   release_empty_slabs();
   const std::size_t bytes = space.trim();
-  const bool waits = space.has_busy_pages() && !space.order()->is_capturing();
+  const bool waits = space.has_busy_pages() && !space.is_capturing();
   return waits && space.wait_until_quiet(patience) ? bytes + space.trim() : bytes;
 }
 

@@ -132,12 +132,15 @@ void Heap::begin_hold() noexcept {
   impl_->is_holding = true;
 }
 
-HeldBlocks Heap::end_hold() noexcept {
+HeldBlocks Heap::end_hold(Stream user) noexcept {
   EBB_ASSERT(is_mine() && impl_->is_holding);
   Impl& impl = *impl_;
   impl.drain();
   impl.is_holding = false;
   HeapRecord* first = std::exchange(impl.held, nullptr);
+  for (HeapRecord* it = first; it != nullptr; it = it->next_freed()) {
+    note_use(*it, user);
+  }
   if (impl.plan_range.record != nullptr && !impl.plan_range.in_use) {
     HeapRecord& range = *std::exchange(impl.plan_range.record, nullptr);
     range.stream = impl.plan_range.stream;

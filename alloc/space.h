@@ -84,6 +84,8 @@ class Space {
   std::size_t granule() const noexcept { return granule_; }
   std::size_t page() const noexcept { return page_; }
   DeviceContext* order() const noexcept { return order_; }
+  // Whether this thread captures on the device: then no pages are mapped, and none go back.
+  bool is_capturing() const noexcept { return order_ != nullptr && order_->is_capturing(); }
   std::size_t size_for(std::size_t bytes) const noexcept { return room_for(bytes, granule_); }
   // Whether the host alone uses the memory, so that it may be poisoned and zeroed at any time.
   bool on_host() const noexcept { return on_host_; }

@@ -25,6 +25,7 @@ StreamPoint DeviceContext::record(Stream stream) {
   require(stream, "DeviceContext::record");
   return watched("DeviceContext::record", [&] {
     const std::lock_guard lock(mutex_);
+    require_not_others_capture(stream.lane(), "DeviceContext::record");
     return StreamPoint{stream, record_locked(stream.lane())};
   });
 }
@@ -44,10 +45,16 @@ std::uint64_t DeviceContext::record_locked(std::uint32_t index) {
   backend_->record({event}, {device_, lane.queue});
   spare_events_.pop_back();
   recorded_.push_back({index, is_capturing(), number, event, lane.after});
-  if (lane.is_ended) {
+  if (lane.is_ended && !is_capturing()) {  // else it has one after the capture
     leave(lane);
   }
   return number;
+}
+
+void DeviceContext::require_not_others_capture(std::uint32_t lane, const char* function) const {
+  EBB_REQUIRE(!is_others_capture(lane), function, "stream ", std::to_string(lanes_[lane].queue),
+              " on ", to_string(device_),
+              " is captured by another thread: use another stream until it has its graph");
 }
 
 // The first one recorded that covers the point, or null.
@@ -73,11 +80,16 @@ void DeviceContext::wait_unless_ended(Stream later, StreamPoint point) {
     }
     const std::uint64_t number = covered(lane, point.number);
     const Recorded* event = event_after(lane, number);
+    require_not_others_capture(later.lane(), "DeviceContext::wait");
+    if (event == nullptr || event->is_captured) {
+      require_not_others_capture(lane, "DeviceContext::wait");
+    }
     if (event == nullptr) {
       record_locked(lane);
       event = event_after(lane, number);
     }
     backend_->wait(later, {event->event});
+    lanes_[later.lane()].is_captured |= event->is_captured;
     VectorClock& after = lanes_[later.lane()].after;
     for (std::size_t i = 0; i < after.size(); ++i) {
       after[i] = std::max(after[i], event->before[i]);
@@ -179,7 +191,7 @@ bool DeviceContext::is_done(StreamPoint point) {
     if (number <= lanes_[lane].done) {
       return true;
     }
-    if (event_after(lane, number) == nullptr) {
+    if (event_after(lane, number) == nullptr && !is_others_capture(lane)) {
       record_locked(lane);
     }
     poll_locked();

@@ -66,6 +66,11 @@ MemoryStats Domain::pinned_memory(Device device) const noexcept {
   return found != nullptr ? found->pinned.stats() : MemoryStats{};
 }
 
+bool Domain::Impl::is_capturing() const noexcept {
+  return std::any_of(devices.begin(), devices.end(),
+                     [](const auto& device) { return device.context().is_capturing(); });
+}
+
 bool Domain::has_lost_device() const noexcept {
   const auto is_lost = [](const auto& device) { return device.context().is_lost(); };
   return std::any_of(impl_->devices.begin(), impl_->devices.end(), is_lost);

@@ -40,6 +40,8 @@ class Domain::Impl {
 
   // Null where the domain does not have the device.
   detail::DeviceMemory* find_device(Device device) noexcept;
+  // Whether this thread captures on one of the devices.
+  bool is_capturing() const noexcept;
   // As Domain::device.
   detail::DeviceMemory& require_device(Device device, const char* function);
   // The thread's iteration has queued work on stream, or is about to.

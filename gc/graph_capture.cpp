@@ -4,9 +4,11 @@
 #include "device_pools.h"
 #include "domain_impl.h"
 
+#include <ebb/alloc/check.h>
 #include <ebb/alloc/device_context.h>
 #include <ebb/gc/graph_capture.h>
 
+#include <stdexcept>
 #include <utility>
 
 namespace ebb::inline v0 {
@@ -27,6 +29,8 @@ GraphCapture::GraphCapture(Domain& domain, Stream stream)
     : context_(domain.use(stream, function)),
       stream_(stream),
       heap_(heap_of(domain, stream.device)) {
+  EBB_REQUIRE(!context_.is_capturing(), function,
+              "a step within a captured step is not captured itself: call its body instead");
   if (heap_ != nullptr) {
     heap_->begin_hold();
     is_holding_ = true;
@@ -49,18 +53,23 @@ bool GraphCapture::begin(const Owner& owner) {
   if (replay == nullptr || !replay->attach(*heap_, stream_)) {
     return false;
   }
-  context_.begin_capture(stream_);
+  try {
+    context_.begin_capture(stream_);
+  } catch (const std::invalid_argument&) {
+    return false;  // another thread captures on the device: the next step may
+  }
   is_capturing_ = true;
   return true;
 }
 
 GraphExec GraphCapture::end(GraphExec into) {
   is_capturing_ = false;
+  lanes_ = context_.captured_lanes();
   return context_.end_capture(stream_, into);
 }
 
 HeldBlocks GraphCapture::take() noexcept {
-  return std::exchange(is_holding_, false) ? heap_->end_hold() : HeldBlocks();
+  return std::exchange(is_holding_, false) ? heap_->end_hold(stream_) : HeldBlocks();
 }
 
 bool is_as_planned(const Owner& owner) noexcept {

@@ -61,7 +61,8 @@ void CloseSeries::Impl::drop_retired() {
 }
 
 void CloseSeries::Impl::wait_for_devices(std::size_t most) {
-  if (!has_unretired.load(std::memory_order_relaxed)) {
+  // Nothing that is queued while this thread captures runs before that is over.
+  if (!has_unretired.load(std::memory_order_relaxed) || domain->impl().is_capturing()) {
     return;
   }
   Clock& clock = domain->clock();

@@ -63,7 +63,7 @@ class GraphStep::Impl {
   void launch() {
     calls_->rethrow();
     Iteration it(loop_, place_);
-    domain_->use(stream_, "GraphStep::run").launch(graph_, stream_);
+    domain_->use(stream_, "GraphStep::run").launch(graph_, stream_, lanes_);
     ++stats.launches;
     it.close_briefly();
   }
@@ -99,7 +99,8 @@ class GraphStep::Impl {
       forget_calls();
       calls_ = std::move(calls);
       graph_ = made;
-      context_.launch(graph_, stream_);
+      lanes_ = capture.lanes();
+      context_.launch(graph_, stream_, lanes_);
       require_nothing_left(it.close());
       held_ = capture.take();
       is_stale_ = false;
@@ -182,6 +183,7 @@ class GraphStep::Impl {
   DeviceContext& context_;
   const Place place_;
   GraphExec graph_;
+  std::uint64_t lanes_ = 0;                       // of the streams whose work it has
   std::unique_ptr<detail::RepeatedCalls> calls_;  // the graph's
   HeldBlocks held_;
   bool is_confirmed_ = false;  // the last run was as planned

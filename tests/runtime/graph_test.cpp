@@ -9,9 +9,12 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <stdexcept>
+#include <string>
+#include <thread>
 #include <vector>
 
 using namespace ebb;
@@ -267,6 +270,111 @@ TEST_CASE_FIXTURE(GraphRig, "graph: a loop without plans captures nothing") {
   }
   CHECK(step.stats().eager == 10);
   CHECK_FALSE(step.is_captured());
+}
+
+TEST_CASE_FIXTURE(GraphRig, "graph: its work on a further stream is in that stream's order") {
+  GraphStep step(loop, a);
+  const Tensor w = zeros(on(b), {count}, DType::f32);
+  const auto run = [&](int value) {
+    w.fill_(value);
+    step.run([&](Iteration&) {
+      make_wait(rt, b, a);
+      Tensor made;
+      {
+        const StreamScope scope(rt, b);
+        made = empty({count}, DType::f32);
+        launch_host(rt, b, [from = w.data<const float>(), to = made.data<float>()] {
+          std::copy_n(from, count, to);
+        });
+      }
+      y.copy_(made);
+    });
+    const float* const first = y.data<const float>();
+    w.fill_(-1);
+    REQUIRE(synchronise(rt, a, std::chrono::seconds(10)));
+    CHECK(*first == static_cast<float>(value));
+  };
+  for (int i = 0; i < 10 && !step.is_captured(); ++i) {
+    run(i);
+    loop.wait_plan();
+  }
+  REQUIRE(step.is_captured());
+  machine.set_delay(b, std::chrono::milliseconds(5));  // later than the graph needs it
+  run(11);
+  machine.set_delay(b, std::chrono::microseconds(0));
+  machine.set_delay(a, std::chrono::milliseconds(5));  // the graph is later
+  run(12);
+  machine.set_delay(a, std::chrono::microseconds(0));
+}
+
+TEST_CASE_FIXTURE(GraphRig, "graph: a captured step may have iterations within it") {
+  GraphStep step(loop, a);
+  Loop inner(rt, {.name = "within", .warmup = 0});
+  const auto run = [&](float value) {
+    x.fill_(value);
+    y.fill_(0);
+    step.run([&](Iteration&) {
+      const Tensor own = empty({count}, DType::f32);
+      own.copy_(x);
+      for (int part = 0; part < 4; ++part) {
+        Iteration it(inner);
+        const Tensor made = empty({count}, DType::f32);
+        made.copy_(own);
+        launch_host(rt, a, [from = made.data<const float>(), to = y.data<float>()] {
+          std::transform(from, from + count, to, to, std::plus<>());
+        });
+      }
+    });
+    CHECK(y.to(rt.domain()->long_lived()).data<const float>()[count - 1] == 4 * value);
+  };
+  for (int i = 0; i < 20 && !step.is_captured(); ++i) {
+    run(static_cast<float>(i));
+    loop.wait_plan();
+    inner.wait_plan();
+  }
+  REQUIRE(step.is_captured());
+  run(50);
+}
+
+TEST_CASE_FIXTURE(GraphRig, "graph: while another thread captures, a step is run instead") {
+  GraphStep step(loop, a);
+  warm_up(step);
+  step.recapture();
+  Loop second(rt, {.name = "second", .warmup = 0});
+  step.run([&](Iteration&) {
+    body();
+    std::thread([&] {
+      GraphStep mine(second, b);
+      for (int i = 0; i < 10; ++i) {
+        mine.run([](Iteration&) { empty({count}, DType::f32).fill_(1); });
+        second.wait_plan();
+        CHECK(synchronise(rt, b, std::chrono::seconds(10)));
+      }
+      CHECK(mine.stats().eager == 10);
+    }).join();
+  });
+  CHECK(step.is_captured());
+}
+
+TEST_CASE_FIXTURE(GraphRig, "graph: a step within one that is captured says so") {
+  GraphStep step(loop, a);
+  Loop second(rt, {.name = "second", .warmup = 0});
+  GraphStep inner(second, a);
+  bool is_refused = false;
+  for (int i = 0; i < 10 && !is_refused; ++i) {
+    try {
+      step.run([&](Iteration&) {
+        body();
+        inner.recapture();
+        inner.run([](Iteration&) { empty({count}, DType::f32).fill_(1); });
+      });
+    } catch (const std::invalid_argument& error) {
+      is_refused = std::string(error.what()).find("within a captured step") != std::string::npos;
+    }
+    loop.wait_plan();
+    second.wait_plan();
+  }
+  CHECK(is_refused);
 }
 
 TEST_CASE("graph: it may be destroyed after its runtime, with launches that are not done") {

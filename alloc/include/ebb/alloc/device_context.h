@@ -88,7 +88,7 @@ class DeviceContext {
   // thread that captures.
   bool poll() noexcept;
   // Whether the device has come past the point: asks the driver, and records the event where there
-  // is none yet.
+  // is none yet. Without one while another thread captures the stream: not before that is over.
   bool is_done(StreamPoint point);
   // Waits for that, by polling; false: not before the deadline.
   bool wait_until(StreamPoint point, std::chrono::steady_clock::time_point deadline);
@@ -105,7 +105,11 @@ class DeviceContext {
   void begin_capture(Stream stream);
   GraphExec end_capture(Stream stream, GraphExec into);
   void abandon_capture(Stream stream) noexcept;
-  void launch(GraphExec graph, Stream stream);
+  // The lanes whose work this thread captures, as bits.
+  std::uint64_t captured_lanes() const noexcept;
+  // lanes: those whose work is in the graph. It comes after what is queued on their streams, and
+  // what they are given next comes after it, as if each did its part.
+  void launch(GraphExec graph, Stream stream, std::uint64_t lanes = 0);
   void destroy_graph(GraphExec graph) noexcept;
   // Whether this thread captures on this device: nothing may be mapped, waited for or asked.
   bool is_capturing() const noexcept {
@@ -126,9 +130,10 @@ class DeviceContext {
     std::atomic<std::uint32_t> stream{0};  // its id for users; relaxed, written under the lock
     std::uint32_t queue = 0;               // its id at the backend
     bool is_known = false;
-    bool is_ended = false;    // for users; its next event is the last, and then the backend's ends
-    bool is_leaving = false;  // that was recorded; the lane is free once it is done
-    std::uint64_t done = 0;   // all up to this one were seen to be done
+    bool is_ended = false;     // for users; its next event is the last, and then the backend's ends
+    bool is_leaving = false;   // that was recorded; the lane is free once it is done
+    bool is_captured = false;  // part of the capture that is in progress
+    std::uint64_t done = 0;    // all up to this one were seen to be done
     VectorClock after{};
   };
   struct Recorded {
@@ -151,6 +156,11 @@ class DeviceContext {
 
   // With the lock held.
   bool poll_locked();
+  // What another thread captures would have what is recorded, or waited for, in its graph.
+  bool is_others_capture(std::uint32_t lane) const noexcept {
+    return lanes_[lane].is_captured && !is_capturing();
+  }
+  void require_not_others_capture(std::uint32_t lane, const char* function) const;
   void free_left_lanes() noexcept;
   void leave(Lane& lane) noexcept;
   void end_ended_lanes();

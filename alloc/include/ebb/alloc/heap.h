@@ -80,8 +80,9 @@ class Heap final : public Resource {
   // From here to end_hold, blocks outside a plan's range that are given back are held instead, for
   // a graph that is being captured. Owner only. [alloc.graph]
   void begin_hold() noexcept;
-  // Returns them, and with them the range of the plan that the last iteration followed.
-  HeldBlocks end_hold() noexcept;
+  // Returns them, and with them the range of the plan that the last iteration followed. user: the
+  // stream that the graph is launched on.
+  HeldBlocks end_hold(Stream user) noexcept;
   std::optional<Bytes> try_revoke(const Block& block) noexcept override;
   OutOfMemoryInfo explain(Bytes asked) const override;
   const char* name() const noexcept override;

@@ -8,6 +8,8 @@
 #include <ebb/alloc/heap.h>
 #include <ebb/gc/owner.h>
 
+#include <cstdint>
+
 namespace ebb::inline v0 {
 
 class DeviceContext;
@@ -30,6 +32,8 @@ class GraphCapture {
   bool begin(const Owner& owner);
   // Ends it. Returns the graph: into, if that could be changed in place.
   GraphExec end(GraphExec into);
+  // The lanes whose work is in it, for DeviceContext::launch.
+  std::uint64_t lanes() const noexcept { return lanes_; }
   // Ends it without one, if it is not over.
   void abandon() noexcept;
   // Once the iteration has closed.
@@ -40,6 +44,7 @@ class GraphCapture {
   const Stream stream_;
   Heap* heap_;  // null: the thread may not keep one
   bool is_capturing_ = false;
+  std::uint64_t lanes_ = 0;
   bool is_holding_ = false;
 };
 
