@@ -27,10 +27,7 @@ GraphCapture::GraphCapture(Domain& domain, Stream stream)
     : context_(domain.use(stream, function)),
       stream_(stream),
       heap_(heap_of(domain, stream.device)) {
-  if (heap_ != nullptr) {
-    heap_->begin_hold();
-    is_holding_ = true;
-  }
+  is_holding_ = heap_ != nullptr && heap_->begin_hold();
 }
 
 GraphCapture::~GraphCapture() {
@@ -45,13 +42,12 @@ void GraphCapture::abandon() noexcept {
 }
 
 bool GraphCapture::begin(const Owner& owner) {
-  Replay* const replay = heap_ != nullptr ? owner.record()->devices->replay() : nullptr;
+  Replay* const replay = is_holding_ ? owner.record()->devices->replay() : nullptr;
   if (replay == nullptr || !replay->attach(*heap_, stream_)) {
     return false;
   }
-  context_.begin_capture(stream_);
-  is_capturing_ = true;
-  return true;
+  is_capturing_ = context_.begin_capture(stream_);
+  return is_capturing_;
 }
 
 GraphExec GraphCapture::end(GraphExec into) {

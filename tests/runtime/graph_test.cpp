@@ -9,9 +9,11 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <stdexcept>
+#include <thread>
 #include <vector>
 
 using namespace ebb;
@@ -267,6 +269,45 @@ TEST_CASE_FIXTURE(GraphRig, "graph: a loop without plans captures nothing") {
   }
   CHECK(step.stats().eager == 10);
   CHECK_FALSE(step.is_captured());
+}
+
+// All of them would be the driver's errors, and spoil the graph, if they asked for the stream.
+TEST_CASE_FIXTURE(GraphRig, "graph: what other threads do on the device leaves a capture alone") {
+  GraphStep step(loop, a);
+  warm_up(step);
+  const auto meanwhile = [&](const std::function<void()>& other) {
+    step.recapture();
+    x.fill_(3);
+    step.run([&](Iteration&) {
+      make_wait(rt, b, a);  // which so is captured as well
+      body();
+      std::jthread([&] { CHECK_NOTHROW(other()); }).join();
+      make_wait(rt, a, b);
+    });
+    CHECK(step.is_captured());
+    CHECK(y.narrow(0, 0, 1).item<float>() == 2 * 3 + 5);
+  };
+  const DeviceStream own(rt, device);
+  meanwhile([&] { static_cast<void>(is_done(rt, StreamPoint{a, 1})); });
+  meanwhile([&] { CHECK(synchronise(rt, a, std::chrono::seconds(10))); });
+  meanwhile([&] { static_cast<void>(rt.empty_cache(device)); });
+  meanwhile([&] { make_wait(rt, own, a); });
+  meanwhile([&] {
+    Loop further(rt, {.name = "further"});
+    for (int i = 0; i < 5; ++i) {
+      const Iteration it(further);
+      zeros(it.owner().on(own), {count}, DType::f32).used_on(a);
+    }
+  });
+  meanwhile([&] {
+    Loop further(rt, {.name = "further"});
+    GraphStep second(further, own);
+    for (int i = 0; i < 5; ++i) {
+      second.run([](Iteration&) { empty({count}, DType::f32).fill_(1); });
+      further.wait_plan();
+    }
+    CHECK(second.stats().eager == 5);
+  });
 }
 
 TEST_CASE("graph: it may be destroyed after its runtime, with launches that are not done") {

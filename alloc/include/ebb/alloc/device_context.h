@@ -102,7 +102,8 @@ class DeviceContext {
   void call(void (*function)(void* context), void* context, Stream stream);
 
   // ---- graphs ----
-  void begin_capture(Stream stream);
+  // False: something is captured on the device already.
+  bool begin_capture(Stream stream);
   GraphExec end_capture(Stream stream, GraphExec into);
   void abandon_capture(Stream stream) noexcept;
   void launch(GraphExec graph, Stream stream);
@@ -129,6 +130,8 @@ class DeviceContext {
     bool is_ended = false;    // for users; its next event is the last, and then the backend's ends
     bool is_leaving = false;  // that was recorded; the lane is free once it is done
     std::uint64_t done = 0;   // all up to this one were seen to be done
+    // The last point before what a graph that is captured has of it; 0: it is in none.
+    std::uint64_t before_graph = 0;
     VectorClock after{};
   };
   struct Recorded {
@@ -155,8 +158,10 @@ class DeviceContext {
   void leave(Lane& lane) noexcept;
   void end_ended_lanes();
   std::uint64_t record_locked(std::uint32_t index);
+  void join_capture(std::uint32_t index);
   const Recorded* event_after(std::uint32_t lane, std::uint64_t number) const noexcept;
-  // The number that stands for a point of a lane, whose stream may be gone.
+  // The number that stands for a point of a lane, whose stream may be gone, or captured by another
+  // thread.
   std::uint64_t covered(std::uint32_t index, std::uint64_t number) const noexcept;
   bool is_after_locked(std::uint32_t later, std::uint32_t earlier,
                        std::uint64_t number) const noexcept;
