@@ -21,7 +21,14 @@ detail::DeviceMemory* Domain::Impl::find_device(Device device) noexcept {
   return nullptr;
 }
 
+bool Domain::Impl::captures_here() const noexcept {
+  return std::any_of(devices.begin(), devices.end(),
+                     [](const auto& it) { return it.context().is_capturing(); });
+}
+
 detail::DeviceMemory& Domain::Impl::require_device(Device device, const char* function) {
+  EBB_REQUIRE(device != cpu, function,
+              "the CPU has no streams: name a device of RuntimeOptions::devices");
   detail::DeviceMemory* const found = find_device(device);
   EBB_REQUIRE(found != nullptr, function, "the runtime does not use ", to_string(device),
               ": name it in RuntimeOptions::devices");

@@ -271,6 +271,89 @@ TEST_CASE_FIXTURE(GraphRig, "graph: a loop without plans captures nothing") {
   CHECK_FALSE(step.is_captured());
 }
 
+TEST_CASE_FIXTURE(GraphRig, "graph: a step that runs within a captured one is part of it") {
+  Loop inner(rt, {.name = "inner", .warmup = 0});
+  GraphStep step(loop, a);
+  GraphStep part(inner, a);
+  for (int i = 0; i < 10 && !step.is_captured(); ++i) {
+    x.fill_(i);
+    step.run([&](Iteration&) {
+      make().fill_(1);
+      part.run([this](Iteration&) { body(); });
+    });
+    loop.wait_plan();
+    inner.wait_plan();
+    CHECK(y.narrow(0, 0, 1).item<float>() == 2.0f * static_cast<float>(i) + 5);
+  }
+  REQUIRE(step.is_captured());
+  CHECK(result(step, 7) == 2 * 7 + 5);
+}
+
+TEST_CASE("graph: iterations within a captured step wait for no device, and finish() says why") {
+  DeviceRuntime f({.device_deadline = std::chrono::seconds(3)});
+  Loop loop(f.rt, {.warmup = 0});
+  Loop inner(f.rt);
+  GraphStep step(loop, f.a);
+  bool finishes = false;
+  const auto run = [&] {
+    step.run([&](Iteration&) {
+      empty({count}, DType::f32).fill_(1);
+      for (int n = 0; n < 5; ++n) {
+        const Iteration it(inner);
+        empty({count}, DType::f32).fill_(2);
+      }
+      if (finishes) {
+        inner.finish();
+      }
+    });
+    loop.wait_plan();
+    inner.wait_plan();
+  };
+  for (int i = 0; i < 10 && !step.is_captured(); ++i) {
+    run();
+  }
+  REQUIRE(step.is_captured());
+  inner.finish();
+  step.recapture();
+  finishes = true;
+  CHECK_THROWS_WITH_AS(run(), doctest::Contains("captured"), std::invalid_argument);
+}
+
+TEST_CASE_FIXTURE(GraphRig, "graph: the default stream, which cannot be captured, is refused") {
+  CHECK_THROWS_WITH_AS(GraphStep(loop, Stream{device}), doctest::Contains("DeviceStream"),
+                       std::invalid_argument);
+  CHECK_THROWS_WITH_AS(GraphStep(loop, Stream{}), doctest::Contains("CPU"), std::invalid_argument);
+}
+
+TEST_CASE_FIXTURE(GraphRig, "graph: a host function's error is told by a run that captures, too") {
+  GraphStep step(loop, a);
+  bool throws = false;
+  const auto step_once = [&] {
+    step.run([&](Iteration&) {
+      body();
+      run([&throws] {
+        if (throws) {
+          throw std::runtime_error("on the device");
+        }
+      });
+    });
+  };
+  for (int i = 0; i < 10 && !step.is_captured(); ++i) {
+    step_once();
+    loop.wait_plan();
+  }
+  REQUIRE(step.is_captured());
+  REQUIRE(synchronise(rt, a, std::chrono::seconds(10)));
+  throws = true;
+  step_once();
+  REQUIRE(synchronise(rt, a, std::chrono::seconds(10)));
+  throws = false;
+  step.recapture();
+  CHECK_THROWS_WITH(step_once(), "on the device");
+  step_once();
+  CHECK(step.is_captured());
+}
+
 // All of them would be the driver's errors, and spoil the graph, if they asked for the stream.
 TEST_CASE_FIXTURE(GraphRig, "graph: what other threads do on the device leaves a capture alone") {
   GraphStep step(loop, a);
