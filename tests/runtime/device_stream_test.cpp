@@ -279,6 +279,28 @@ TEST_CASE("end: tensors, streams, loops and the runtime go in any order, also af
   }
 }
 
+TEST_CASE("end: a StreamScope may end before an iteration within it, or after its runtime") {
+  for (const bool crosses : {true, false}) {
+    CAPTURE(crosses);
+    const SimMachine machine;
+    auto rt = std::make_unique<Runtime>(
+        RuntimeOptions{.devices = {machine.device()}, .backend = machine.backend()});
+    auto loop = std::make_unique<Loop>(*rt);
+    std::jthread([&] {
+      auto scope = std::make_unique<StreamScope>(*rt, Stream{machine.device()});
+      auto it = std::make_unique<Iteration>(*loop);
+      if (crosses) {
+        scope.reset();
+      }
+      it.reset();
+      loop.reset();
+      rt.reset();
+      CHECK_THROWS_WITH_AS(empty({3}), doctest::Contains("the runtime has been destroyed"),
+                           std::invalid_argument);
+    }).join();
+  }
+}
+
 TEST_CASE("loss: it is said at the next open, and the host goes on") {
   DeviceRuntime f({.log = [](LogLevel, std::string_view) {}});
   Loop loop(f.rt, {.in_flight = 1});
