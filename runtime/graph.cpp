@@ -97,8 +97,10 @@ class GraphStep::Impl {
     }
     try {
       auto calls = std::make_unique<detail::RepeatedCalls>();
-      const Collecting collecting(*host_calls_, stream_.device, *calls);
-      body(context, it);
+      {
+        const Collecting collecting(*host_calls_, stream_.device, *calls);
+        body(context, it);
+      }
       const GraphExec made = capture.end(graph_);
       const bool updated = made == graph_;
       if (!updated) {
@@ -121,7 +123,8 @@ class GraphStep::Impl {
     }
   }
 
-  // While a thread captures, what it queues as host functions is the graph's.
+  // While a thread captures, what it queues as host functions is the graph's. It ends before the
+  // capture does: from then on another thread may.
   class Collecting {
    public:
     Collecting(detail::HostCalls& host_calls, Device device, detail::RepeatedCalls& calls)
