@@ -105,7 +105,7 @@ void DeviceContext::destroy_stream(Stream stream) noexcept {
   if (is_lost()) {
     return leave(lane);
   }
-  if (is_capturing() || lane.is_captured) {
+  if (is_capturing() || lane.before_graph != 0) {
     return;  // what is recorded now is the graph's
   }
   try {
@@ -115,15 +115,15 @@ void DeviceContext::destroy_stream(Stream stream) noexcept {
   }
 }
 
-// Those that had no event when they were to end. Not while a graph is captured, whose events are
-// never seen to be done.
+// Those that had no event when they were to end. Not while a graph that has them is captured, whose
+// events are never seen to be done.
 void DeviceContext::end_ended_lanes() {
   if (is_capturing()) {
     return;
   }
   for (std::uint32_t lane = 1; lane < Stream::lanes; ++lane) {
     const Lane& it = lanes_[lane];
-    if (it.is_known && it.is_ended && !it.is_leaving && !it.is_captured) {
+    if (it.is_known && it.is_ended && !it.is_leaving && it.before_graph == 0) {
       record_locked(lane);
     }
   }
@@ -188,9 +188,11 @@ class DeviceContext::CaptureEnd {
     });
     for (std::size_t lane = 0; lane < context_.before_capture_.size(); ++lane) {
       context_.lanes_[lane].after = context_.before_capture_[lane];
-      context_.lanes_[lane].is_captured = false;
     }
     context_.before_capture_.clear();
+    for (Lane& lane : context_.lanes_) {
+      lane.before_graph = 0;
+    }
     context_.capturer_.store({}, std::memory_order_relaxed);
   }
 
@@ -198,20 +200,27 @@ class DeviceContext::CaptureEnd {
   DeviceContext& context_;
 };
 
-void DeviceContext::begin_capture(Stream stream) {
+bool DeviceContext::begin_capture(Stream stream) {
   constexpr auto function = "DeviceContext::begin_capture";
   require(stream, function);
-  watched(function, [&] {
+  return watched(function, [&] {
     const std::lock_guard lock(mutex_);
-    EBB_REQUIRE(capturer_.load(std::memory_order_relaxed) == std::thread::id{}, function,
-                "something is captured on ", to_string(device_), " already");
+    if (capturer_.load(std::memory_order_relaxed) != std::thread::id{}) {
+      return false;
+    }
     before_capture_.reserve(lanes_.size());
-    backend_->begin_capture(stream);
+    join_capture(stream.lane());
+    try {
+      backend_->begin_capture(stream);
+    } catch (...) {
+      lanes_[stream.lane()].before_graph = 0;
+      throw;
+    }
     for (const Lane& lane : lanes_) {
       before_capture_.push_back(lane.after);
     }
-    lanes_[stream.lane()].is_captured = true;
     capturer_.store(std::this_thread::get_id(), std::memory_order_relaxed);
+    return true;
   });
 }
 
@@ -231,7 +240,7 @@ std::uint64_t DeviceContext::captured_lanes() const noexcept {
   const std::lock_guard lock(mutex_);
   std::uint64_t lanes = 0;
   for (std::uint32_t lane = 0; lane < Stream::lanes; ++lane) {
-    lanes |= lanes_[lane].is_captured ? std::uint64_t{1} << lane : 0;
+    lanes |= lanes_[lane].before_graph != 0 ? std::uint64_t{1} << lane : 0;
   }
   return lanes;
 }

@@ -126,10 +126,14 @@ HeapRecord* Heap::Impl::take_synchronised(std::size_t size, std::size_t align,
   return record;
 }
 
-void Heap::begin_hold() noexcept {
-  EBB_ASSERT(is_mine() && !impl_->is_holding);
+bool Heap::begin_hold() noexcept {
+  EBB_ASSERT(is_mine());
+  if (impl_->is_holding) {
+    return false;
+  }
   impl_->drain();
   impl_->is_holding = true;
+  return true;
 }
 
 HeldBlocks Heap::end_hold(Stream user) noexcept {

@@ -57,6 +57,13 @@ void DeviceContext::require_not_others_capture(std::uint32_t lane, const char* f
               " is captured by another thread: use another stream until it has its graph");
 }
 
+// What other threads ask of the lane from now on is answered by an event before the graph: the
+// driver would refuse to record one, and spoil the graph.
+void DeviceContext::join_capture(std::uint32_t index) {
+  lanes_[index].before_graph = record_locked(index);
+  recorded_.back().is_captured = false;
+}
+
 // The first one recorded that covers the point, or null.
 const DeviceContext::Recorded* DeviceContext::event_after(std::uint32_t lane,
                                                           std::uint64_t number) const noexcept {
@@ -81,15 +88,17 @@ void DeviceContext::wait_unless_ended(Stream later, StreamPoint point) {
     const std::uint64_t number = covered(lane, point.number);
     const Recorded* event = event_after(lane, number);
     require_not_others_capture(later.lane(), "DeviceContext::wait");
-    if (event == nullptr || event->is_captured) {
-      require_not_others_capture(lane, "DeviceContext::wait");
-    }
     if (event == nullptr) {
       record_locked(lane);
       event = event_after(lane, number);
     }
+    const std::uint64_t before_graph = lanes_[lane].before_graph;
+    const bool is_of_graph = before_graph != 0 && event->number > before_graph;
+    if (is_of_graph && lanes_[later.lane()].before_graph == 0) {
+      join_capture(later.lane());
+      event = event_after(lane, number);
+    }
     backend_->wait(later, {event->event});
-    lanes_[later.lane()].is_captured |= event->is_captured;
     VectorClock& after = lanes_[later.lane()].after;
     for (std::size_t i = 0; i < after.size(); ++i) {
       after[i] = std::max(after[i], event->before[i]);
@@ -101,6 +110,9 @@ void DeviceContext::wait_unless_ended(Stream later, StreamPoint point) {
 // After the end of its last stream a lane has no more events, until it has another one.
 std::uint64_t DeviceContext::covered(std::uint32_t index, std::uint64_t number) const noexcept {
   const Lane& lane = lanes_[index];
+  if (lane.before_graph != 0 && !is_capturing()) {
+    return std::min(number, lane.before_graph);
+  }
   return lane.is_known && !lane.is_leaving
              ? number
              : std::min(number, lane.next.load(std::memory_order_relaxed) - 1);
@@ -191,7 +203,7 @@ bool DeviceContext::is_done(StreamPoint point) {
     if (number <= lanes_[lane].done) {
       return true;
     }
-    if (event_after(lane, number) == nullptr && !is_others_capture(lane)) {
+    if (event_after(lane, number) == nullptr) {
       record_locked(lane);
     }
     poll_locked();

@@ -287,6 +287,8 @@ void CloseSeries::rethrow_stored() {
 
 void CloseSeries::finish() {
   impl_.mark().require_own_process("Loop::finish");
+  EBB_REQUIRE(!impl_->domain->impl().captures_here(), "Loop::finish",
+              "nothing runs while a graph is captured: call it after the captured step");
   impl_->wait_for_devices(1);
   impl_->domain->require_devices("Loop::finish");
   impl_->domain->run_deferred();

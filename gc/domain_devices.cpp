@@ -21,7 +21,14 @@ detail::DeviceMemory* Domain::Impl::find_device(Device device) noexcept {
   return nullptr;
 }
 
+bool Domain::Impl::captures_here() const noexcept {
+  return std::any_of(devices.begin(), devices.end(),
+                     [](const auto& it) { return it.context().is_capturing(); });
+}
+
 detail::DeviceMemory& Domain::Impl::require_device(Device device, const char* function) {
+  EBB_REQUIRE(device != cpu, function,
+              "the CPU has no streams: name a device of RuntimeOptions::devices");
   detail::DeviceMemory* const found = find_device(device);
   EBB_REQUIRE(found != nullptr, function, "the runtime does not use ", to_string(device),
               ": name it in RuntimeOptions::devices");
@@ -64,11 +71,6 @@ MemoryStats Domain::memory(Device device) const noexcept {
 MemoryStats Domain::pinned_memory(Device device) const noexcept {
   const detail::DeviceMemory* const found = impl_->find_device(device);
   return found != nullptr ? found->pinned.stats() : MemoryStats{};
-}
-
-bool Domain::Impl::is_capturing() const noexcept {
-  return std::any_of(devices.begin(), devices.end(),
-                     [](const auto& device) { return device.context().is_capturing(); });
 }
 
 bool Domain::has_lost_device() const noexcept {

@@ -39,9 +39,9 @@ class Domain::Impl {
   void stay_for_open_guards() noexcept;
 
   // Null where the domain does not have the device.
+  // Whether this thread captures a graph on any of the devices.
+  bool captures_here() const noexcept;
   detail::DeviceMemory* find_device(Device device) noexcept;
-  // Whether this thread captures on one of the devices.
-  bool is_capturing() const noexcept;
   // As Domain::device.
   detail::DeviceMemory& require_device(Device device, const char* function);
   // The thread's iteration has queued work on stream, or is about to.

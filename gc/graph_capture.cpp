@@ -29,12 +29,7 @@ GraphCapture::GraphCapture(Domain& domain, Stream stream)
     : context_(domain.use(stream, function)),
       stream_(stream),
       heap_(heap_of(domain, stream.device)) {
-  EBB_REQUIRE(!context_.is_capturing(), function,
-              "a step within a captured step is not captured itself: call its body instead");
-  if (heap_ != nullptr) {
-    heap_->begin_hold();
-    is_holding_ = true;
-  }
+  is_holding_ = heap_ != nullptr && heap_->begin_hold();
 }
 
 GraphCapture::~GraphCapture() {
@@ -49,17 +44,12 @@ void GraphCapture::abandon() noexcept {
 }
 
 bool GraphCapture::begin(const Owner& owner) {
-  Replay* const replay = heap_ != nullptr ? owner.record()->devices->replay() : nullptr;
+  Replay* const replay = is_holding_ ? owner.record()->devices->replay() : nullptr;
   if (replay == nullptr || !replay->attach(*heap_, stream_)) {
     return false;
   }
-  try {
-    context_.begin_capture(stream_);
-  } catch (const std::invalid_argument&) {
-    return false;  // another thread captures on the device: the next step may
-  }
-  is_capturing_ = true;
-  return true;
+  is_capturing_ = context_.begin_capture(stream_);
+  return is_capturing_;
 }
 
 GraphExec GraphCapture::end(GraphExec into) {

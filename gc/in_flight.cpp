@@ -61,9 +61,8 @@ void CloseSeries::Impl::drop_retired() {
 }
 
 void CloseSeries::Impl::wait_for_devices(std::size_t most) {
-  // Nothing that is queued while this thread captures runs before that is over.
-  if (!has_unretired.load(std::memory_order_relaxed) || domain->impl().is_capturing()) {
-    return;
+  if (!has_unretired.load(std::memory_order_relaxed) || domain->impl().captures_here()) {
+    return;  // what is captured runs later, in its order
   }
   Clock& clock = domain->clock();
   const TimePoint start = clock.now();

@@ -29,7 +29,10 @@ class GraphStep::Impl {
         host_calls_(detail::host_calls(loop.runtime()).shared_from_this()),
         stream_(stream),
         context_(domain_->use(stream, "GraphStep::GraphStep")),
-        place_(at) {}
+        place_(at) {
+    EBB_REQUIRE(stream != context_.default_stream(), "GraphStep::GraphStep",
+                "nothing is captured on a device's default stream: make a DeviceStream");
+  }
   Impl(const Impl&) = delete;
   Impl& operator=(const Impl&) = delete;
   Impl(Impl&&) = delete;
@@ -42,6 +45,12 @@ class GraphStep::Impl {
 
   void run(Call body, void* context) {
     const OwnerScope scope(loop_.runtime().owner().on(stream_));
+    if (context_.is_capturing()) {
+      return run_eagerly(body, context);  // the work is that of the step around this one
+    }
+    if (calls_ != nullptr) {
+      calls_->rethrow();
+    }
     if (graph_.id != 0 && !is_stale_) {
       return launch();
     }
@@ -61,7 +70,6 @@ class GraphStep::Impl {
 
  private:
   void launch() {
-    calls_->rethrow();
     Iteration it(loop_, place_);
     domain_->use(stream_, "GraphStep::run").launch(graph_, stream_, lanes_);
     ++stats.launches;
@@ -89,8 +97,10 @@ class GraphStep::Impl {
     }
     try {
       auto calls = std::make_unique<detail::RepeatedCalls>();
-      const Collecting collecting(*host_calls_, stream_.device, *calls);
-      body(context, it);
+      {
+        const Collecting collecting(*host_calls_, stream_.device, *calls);
+        body(context, it);
+      }
       const GraphExec made = capture.end(graph_);
       const bool updated = made == graph_;
       if (!updated) {
@@ -114,7 +124,8 @@ class GraphStep::Impl {
     }
   }
 
-  // While a thread captures, what it queues as host functions is the graph's.
+  // While a thread captures, what it queues as host functions is the graph's. It ends before the
+  // capture does: from then on another thread may.
   class Collecting {
    public:
     Collecting(detail::HostCalls& host_calls, Device device, detail::RepeatedCalls& calls)

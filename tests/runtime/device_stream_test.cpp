@@ -2,6 +2,7 @@
 // Streams as users have them: ebb's own and the host's, their order, launches and host functions,
 // values that are logged, and the end of it all. [rt.stream] [rt.loop] [rt.exit]
 #include "device_fixture.h"
+#include "support/later.h"
 #include "support/sanitized.h"
 
 #include <ebb/alloc/device_context.h>
@@ -100,6 +101,20 @@ TEST_CASE("launch: the order of streams and the life of memory are seen to") {
   const Tensor host = counted(f.rt, {10});
   CHECK_THROWS_WITH_AS(launch(f.rt, f.b, {host}, [](void*) {}), doctest::Contains("to()"),
                        std::invalid_argument);
+}
+
+TEST_CASE("launch: what was queued before an exception is in order with what comes") {
+  DeviceRuntime f;
+  const Tensor x = counted(f.rt, {1}).to(f.on(f.a));
+  f.machine.hold(f.b);
+  CHECK_THROWS_WITH(launch(f.rt, f.b, {x},
+                           [&](void*) {
+                             launch_host(f.rt, f.b, [to = x.data<std::int32_t>()] { *to = 7; });
+                             throw std::runtime_error("of the host");
+                           }),
+                    "of the host");
+  const ebb::test::Later later([&f] { f.machine.resume(f.b); });
+  CHECK(x.item<std::int32_t>() == 7);
 }
 
 TEST_CASE("host function: it runs in the stream's order, on another thread, as work of its owner") {
@@ -261,6 +276,28 @@ TEST_CASE("end: tensors, streams, loops and the runtime go in any order, also af
     y = Tensor();
     CHECK(driver.expired());
     CHECK(lifetimes.expired());
+  }
+}
+
+TEST_CASE("end: a StreamScope may end before an iteration within it, or after its runtime") {
+  for (const bool crosses : {true, false}) {
+    CAPTURE(crosses);
+    const SimMachine machine;
+    auto rt = std::make_unique<Runtime>(
+        RuntimeOptions{.devices = {machine.device()}, .backend = machine.backend()});
+    auto loop = std::make_unique<Loop>(*rt);
+    std::jthread([&] {
+      auto scope = std::make_unique<StreamScope>(*rt, Stream{machine.device()});
+      auto it = std::make_unique<Iteration>(*loop);
+      if (crosses) {
+        scope.reset();
+      }
+      it.reset();
+      loop.reset();
+      rt.reset();
+      CHECK_THROWS_WITH_AS(empty({3}), doctest::Contains("the runtime has been destroyed"),
+                           std::invalid_argument);
+    }).join();
   }
 }
 

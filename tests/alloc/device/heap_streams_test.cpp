@@ -238,7 +238,7 @@ TEST_CASE_FIXTURE(TwoStreams, "device heap: its end waits for what the device st
 
 TEST_CASE_FIXTURE(TwoStreams, "device heap: what is given back within a hold is held") {
   const Block before = take(mib(2), a);
-  heap.begin_hold();
+  REQUIRE(heap.begin_hold());
   const Block within = take(mib(1), a);
   heap.deallocate(within);
   heap.deallocate(before);

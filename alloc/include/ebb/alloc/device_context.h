@@ -88,7 +88,7 @@ class DeviceContext {
   // thread that captures.
   bool poll() noexcept;
   // Whether the device has come past the point: asks the driver, and records the event where there
-  // is none yet. Without one while another thread captures the stream: not before that is over.
+  // is none yet.
   bool is_done(StreamPoint point);
   // Waits for that, by polling; false: not before the deadline.
   bool wait_until(StreamPoint point, std::chrono::steady_clock::time_point deadline);
@@ -102,7 +102,8 @@ class DeviceContext {
   void call(void (*function)(void* context), void* context, Stream stream);
 
   // ---- graphs ----
-  void begin_capture(Stream stream);
+  // False: something is captured on the device already.
+  bool begin_capture(Stream stream);
   GraphExec end_capture(Stream stream, GraphExec into);
   void abandon_capture(Stream stream) noexcept;
   // The lanes whose work this thread captures, as bits.
@@ -130,10 +131,11 @@ class DeviceContext {
     std::atomic<std::uint32_t> stream{0};  // its id for users; relaxed, written under the lock
     std::uint32_t queue = 0;               // its id at the backend
     bool is_known = false;
-    bool is_ended = false;     // for users; its next event is the last, and then the backend's ends
-    bool is_leaving = false;   // that was recorded; the lane is free once it is done
-    bool is_captured = false;  // part of the capture that is in progress
-    std::uint64_t done = 0;    // all up to this one were seen to be done
+    bool is_ended = false;    // for users; its next event is the last, and then the backend's ends
+    bool is_leaving = false;  // that was recorded; the lane is free once it is done
+    std::uint64_t done = 0;   // all up to this one were seen to be done
+    // The last point before what a graph that is captured has of it; 0: it is in none.
+    std::uint64_t before_graph = 0;
     VectorClock after{};
   };
   struct Recorded {
@@ -158,15 +160,17 @@ class DeviceContext {
   bool poll_locked();
   // What another thread captures would have what is recorded, or waited for, in its graph.
   bool is_others_capture(std::uint32_t lane) const noexcept {
-    return lanes_[lane].is_captured && !is_capturing();
+    return lanes_[lane].before_graph != 0 && !is_capturing();
   }
   void require_not_others_capture(std::uint32_t lane, const char* function) const;
   void free_left_lanes() noexcept;
   void leave(Lane& lane) noexcept;
   void end_ended_lanes();
   std::uint64_t record_locked(std::uint32_t index);
+  void join_capture(std::uint32_t index);
   const Recorded* event_after(std::uint32_t lane, std::uint64_t number) const noexcept;
-  // The number that stands for a point of a lane, whose stream may be gone.
+  // The number that stands for a point of a lane, whose stream may be gone, or captured by another
+  // thread.
   std::uint64_t covered(std::uint32_t index, std::uint64_t number) const noexcept;
   bool is_after_locked(std::uint32_t later, std::uint32_t earlier,
                        std::uint64_t number) const noexcept;

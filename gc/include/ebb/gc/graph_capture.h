@@ -28,7 +28,8 @@ class GraphCapture {
   ~GraphCapture();
 
   // Begins to capture, if owner, an iteration that this thread has just opened, follows a plan with
-  // what it is to make on the stream. Returns whether it did.
+  // what it is to make on the stream, and nothing else is captured on the device. Returns whether
+  // it did.
   bool begin(const Owner& owner);
   // Ends it. Returns the graph: into, if that could be changed in place.
   GraphExec end(GraphExec into);
@@ -42,7 +43,7 @@ class GraphCapture {
  private:
   DeviceContext& context_;
   const Stream stream_;
-  Heap* heap_;  // null: the thread may not keep one
+  Heap* const heap_;  // null: the thread may not keep one
   bool is_capturing_ = false;
   std::uint64_t lanes_ = 0;
   bool is_holding_ = false;

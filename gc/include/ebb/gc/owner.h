@@ -7,6 +7,7 @@
 #include <ebb/alloc/stream.h>
 
 #include <cstdint>
+#include <memory>
 
 namespace ebb::inline v0 {
 
@@ -126,6 +127,7 @@ class StreamScope {
  private:
   Owner saved_;
   Owner set_;
+  std::shared_ptr<Domain> kept_;  // where nothing else keeps what set_ names
 };
 
 // Labels what this thread makes until it ends; reports show the innermost label. label must

@@ -98,9 +98,12 @@ void end_launch(Runtime& rt, Stream stream, TensorList tensors);
 template <class F>
 void launch(Runtime& rt, Stream stream, detail::TensorList tensors, F&& function) {
   void* const handle = detail::begin_launch(rt, stream, tensors);
-  {
+  try {
     const StreamScope scope(rt, stream);
     std::forward<F>(function)(handle);
+  } catch (...) {
+    detail::end_launch(rt, stream, tensors);  // it may have queued some of its work
+    throw;
   }
   detail::end_launch(rt, stream, tensors);
 }

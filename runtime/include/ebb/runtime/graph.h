@@ -23,7 +23,9 @@ struct GraphStats {
 // writes tensors made before, whose content may change between the runs, and what it makes itself
 // ends with it. While it is captured, a tensor that outlives it, keep(), item(), copies from memory
 // that is not pinned and whatever else would have to run at once are errors; run() throws them, and
-// the next one calls the body again. A loop without plans (LoopOptions::plans) captures nothing.
+// the next one calls the body again. A loop without plans (LoopOptions::plans) captures nothing. A
+// step that runs within a captured one of its device is part of that. Meanwhile other threads may
+// use the device, but neither the streams of the step nor tensors of these.
 //
 // The memory of the step belongs to the graph until this is destroyed, or recapture() is called.
 //
@@ -34,8 +36,8 @@ struct GraphStats {
 //   }
 class GraphStep {
  public:
-  // stream is of a device of the loop's runtime, and lives as long as this. The steps have their
-  // plan by this place, wherever run() is called.
+  // stream is of a device of the loop's runtime, not the default one, and lives as long as this.
+  // The steps have their plan by this place, wherever run() is called.
   GraphStep(Loop& loop, Stream stream, Place at = Place::here());
   GraphStep(const GraphStep&) = delete;
   GraphStep& operator=(const GraphStep&) = delete;
