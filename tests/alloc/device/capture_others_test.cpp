@@ -21,13 +21,12 @@ TEST_CASE_FIXTURE(DeviceRig, "capture: another thread that waits for the device 
   context->call([](void*) {}, nullptr, b);
   std::thread([&] {
     machine.resume(a);
-    CHECK_FALSE(context->wait_for_all(soon(std::chrono::milliseconds(20))));
+    CHECK(context->wait_for_all(soon()));  // for what was queued before
     CHECK_THROWS_WITH_AS(context->record(b), doctest::Contains("another thread"),
                          std::invalid_argument);
     CHECK_THROWS_WITH_AS(context->wait(b, context->default_stream()),
                          doctest::Contains("another thread"), std::invalid_argument);
-    CHECK_THROWS_WITH_AS(context->wait(context->default_stream(), a),
-                         doctest::Contains("another thread"), std::invalid_argument);
+    context->wait(context->default_stream(), a);  // as well
     context->destroy_stream(b);
     const Stream c = context->make_stream();
     CHECK(context->wait_until(context->record(c), soon()));
