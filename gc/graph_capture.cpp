@@ -44,10 +44,15 @@ void GraphCapture::abandon() noexcept {
   }
 }
 
-bool GraphCapture::begin(const Owner& owner) {
-  Replay* const replay = heap_ != nullptr ? owner.record()->devices->replay() : nullptr;
-  if (replay == nullptr || !replay->attach(*heap_, stream_)) {
+bool GraphCapture::begin(const Owner& owner, Made made) {
+  if (heap_ == nullptr) {
     return false;
+  }
+  if (made != Made::nothing) {
+    Replay* const replay = owner.record()->devices->replay();
+    if (replay == nullptr || !replay->attach(*heap_, stream_)) {
+      return false;
+    }
   }
   context_.begin_capture(stream_);
   is_capturing_ = true;
@@ -63,9 +68,15 @@ HeldBlocks GraphCapture::take() noexcept {
   return std::exchange(is_holding_, false) ? heap_->end_hold() : HeldBlocks();
 }
 
-bool is_as_planned(const Owner& owner) noexcept {
+Made made_by(const Owner& owner) noexcept {
   detail::DeviceUse* const devices = owner.record()->devices.get();
-  return devices != nullptr && devices->plans() != nullptr && devices->replay()->is_as_planned();
+  if (devices == nullptr || !devices->has_made()) {
+    return Made::nothing;
+  }
+  if (devices->plans() == nullptr) {
+    return devices->has_plans() ? Made::otherwise : Made::without_plans;
+  }
+  return devices->replay()->is_as_planned() ? Made::as_planned : Made::otherwise;
 }
 
 }  // namespace ebb::inline v0
