@@ -193,6 +193,7 @@ class DeviceContext::CaptureEnd {
     for (Lane& lane : context_.lanes_) {
       lane.before_graph = 0;
     }
+    context_.beside_capture_ = 0;
     context_.capturer_.store({}, std::memory_order_relaxed);
   }
 
@@ -209,7 +210,7 @@ bool DeviceContext::begin_capture(Stream stream) {
       return false;
     }
     before_capture_.reserve(lanes_.size());
-    join_capture(stream.lane());
+    mark_captured(stream.lane());
     try {
       backend_->begin_capture(stream);
     } catch (...) {
@@ -224,10 +225,44 @@ bool DeviceContext::begin_capture(Stream stream) {
   });
 }
 
+void DeviceContext::join_capture(Stream stream) {
+  if (!is_capturing()) [[likely]] {
+    return;
+  }
+  watched("DeviceContext::join_capture", [&] {
+    const std::lock_guard lock(mutex_);
+    const auto is_captured = [](const Lane& it) { return it.before_graph != 0; };
+    if (!is_captured(lanes_[stream.lane()])) {
+      const auto any = std::find_if(lanes_.begin(), lanes_.end(), is_captured);
+      wait_locked(stream, static_cast<std::uint32_t>(any - lanes_.begin()),
+                  any->next.load(std::memory_order_relaxed));
+    }
+  });
+}
+
+// The driver refuses a graph with streams that the first one does not wait for. Returns the lanes
+// of GraphExec::beside.
+std::uint64_t DeviceContext::join_captured_lanes(Stream origin) {
+  const std::lock_guard lock(mutex_);
+  for (std::uint32_t lane = 0; lane < Stream::lanes; ++lane) {
+    if (lane != origin.lane() && lanes_[lane].before_graph != 0) {
+      wait_locked(origin, lane, lanes_[lane].next.load(std::memory_order_relaxed));
+    }
+  }
+  return beside_capture_;
+}
+
 GraphExec DeviceContext::end_capture(Stream stream, GraphExec into) {
   return watched("DeviceContext::end_capture", [&] {
     const CaptureEnd end(*this);
-    return backend_->end_capture(stream, into);
+    std::uint64_t beside = 0;
+    try {
+      beside = join_captured_lanes(stream);
+    } catch (...) {
+      backend_->abandon_capture(stream);
+      throw;
+    }
+    return GraphExec{backend_->end_capture(stream, into).id, beside};
   });
 }
 
@@ -236,27 +271,17 @@ void DeviceContext::abandon_capture(Stream stream) noexcept {
   backend_->abandon_capture(stream);
 }
 
-std::uint64_t DeviceContext::captured_lanes() const noexcept {
-  const std::lock_guard lock(mutex_);
-  std::uint64_t lanes = 0;
-  for (std::uint32_t lane = 0; lane < Stream::lanes; ++lane) {
-    lanes |= lanes_[lane].before_graph != 0 ? std::uint64_t{1} << lane : 0;
-  }
-  return lanes;
-}
-
-void DeviceContext::launch(GraphExec graph, Stream stream, std::uint64_t lanes) {
+void DeviceContext::launch(GraphExec graph, Stream stream) {
   require(stream, "DeviceContext::launch");
-  const std::uint64_t others = lanes & ~(std::uint64_t{1} << stream.lane());
-  for (std::uint64_t left = others; left != 0; left &= left - 1) {
-    wait(stream, newest_of(static_cast<std::uint32_t>(std::countr_zero(left))));
+  for (std::uint64_t lanes = graph.beside; lanes != 0; lanes &= lanes - 1) {
+    wait(stream, newest_of(static_cast<std::uint32_t>(std::countr_zero(lanes))));
   }
   watched("DeviceContext::launch", [&] { backend_->launch(graph, stream); });
-  for (std::uint64_t left = others; left != 0; left &= left - 1) {
-    const auto lane = static_cast<std::uint32_t>(std::countr_zero(left));
-    const Stream other{device_, lanes_[lane].stream.load(std::memory_order_relaxed)};
-    if (other.lane() == lane) {  // else it has ended
-      wait_unless_ended(other, newest(stream));
+  for (std::uint64_t lanes = graph.beside; lanes != 0; lanes &= lanes - 1) {
+    const auto lane = static_cast<std::uint32_t>(std::countr_zero(lanes));
+    const Stream later{device_, lanes_[lane].stream.load(std::memory_order_relaxed)};
+    if (later.lane() == lane) {  // else it has ended
+      wait_unless_ended(later, newest(stream));
     }
   }
 }
@@ -265,16 +290,23 @@ void DeviceContext::destroy_graph(GraphExec graph) noexcept {
   backend_->destroy_graph(graph);
 }
 
+void DeviceContext::require_no_capture(const char* function) const {
+  EBB_REQUIRE(!is_capturing(), function,
+              "nothing that is queued while a graph is captured runs before it is launched: wait "
+              "for it, and read what it makes, after the captured step");
+}
+
 void DeviceContext::require_alive(const char* function) const {
   if (is_lost()) [[unlikely]] {
-    throw DeviceError(function, 0, to_string(device_), "the device was lost before: " + loss_,
-                      true);
+    throw DeviceError(function, loss_code_, to_string(device_),
+                      "the device was lost before: " + loss_, true);
   }
 }
 
 void DeviceContext::note_loss(const DeviceError& error) noexcept {
   const std::lock_guard lock(loss_mutex_);
   if (!is_lost()) {
+    loss_code_ = error.code();
     try {
       loss_ = error.what();
     } catch (const std::bad_alloc&) {  // said without the reason, then

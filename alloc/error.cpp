@@ -42,6 +42,12 @@ std::string memory_message(const char* function, const OutOfMemoryInfo& info) {
   return text;
 }
 
+std::string device_message(const std::string& call, int code, const std::string& device,
+                           const std::string& reason) {
+  return "[" + call + "] failed" + (device.empty() ? "" : " on " + device) +
+         (code == 0 ? "" : " with code " + std::to_string(code)) + ": " + reason;
+}
+
 }  // namespace
 
 OutOfMemory::OutOfMemory(const char* function, OutOfMemoryInfo info)
@@ -49,8 +55,7 @@ OutOfMemory::OutOfMemory(const char* function, OutOfMemoryInfo info)
 
 DeviceError::DeviceError(const std::string& call, int code, const std::string& device,
                          const std::string& reason, bool is_lost)
-    : std::runtime_error("[" + call + "] failed on " + device + " with code " +
-                         std::to_string(code) + ": " + reason),
+    : std::runtime_error(device_message(call, code, device, reason)),
       call_(call),
       device_(device),
       code_(code),

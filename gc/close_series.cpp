@@ -251,21 +251,23 @@ Domain& CloseSeries::domain() const noexcept {
   return *impl_->domain;
 }
 
-void CloseSeries::store(std::exception_ptr error) noexcept {
-  if (impl_->domain->in_child()) {
-    return;
-  }
+void CloseSeries::Impl::store(std::exception_ptr error) noexcept {
   std::exception_ptr lost;
   {
-    const std::lock_guard lock(impl_->mutex);
-    (impl_->stored == nullptr ? impl_->stored : lost) = std::move(error);
-    impl_->has_stored.store(true, std::memory_order_relaxed);
+    const std::lock_guard lock(mutex);
+    (stored == nullptr ? stored : lost) = std::move(error);
+    has_stored.store(true, std::memory_order_relaxed);
   }
   if (lost != nullptr) {
-    detail::log_safely(*impl_->domain, LogLevel::error, [this, &lost] {
-      return "loop \"" + impl_->options.name +
-             "\": a further error: " + detail::describe_error(lost);
+    detail::log_safely(*domain, LogLevel::error, [this, &lost] {
+      return "loop \"" + options.name + "\": a further error: " + detail::describe_error(lost);
     });
+  }
+}
+
+void CloseSeries::store(std::exception_ptr error) noexcept {
+  if (!impl_->domain->in_child()) {
+    impl_->store(std::move(error));
   }
 }
 
@@ -289,7 +291,7 @@ void CloseSeries::finish() {
   impl_.mark().require_own_process("Loop::finish");
   EBB_REQUIRE(!impl_->domain->impl().captures_here(), "Loop::finish",
               "nothing runs while a graph is captured: call it after the captured step");
-  impl_->wait_for_devices(1);
+  impl_->wait_for_devices(1, "Loop::finish");
   impl_->domain->require_devices("Loop::finish");
   impl_->domain->run_deferred();
   rethrow_stored();

@@ -4,11 +4,9 @@
 #include "device_pools.h"
 #include "domain_impl.h"
 
-#include <ebb/alloc/check.h>
 #include <ebb/alloc/device_context.h>
 #include <ebb/gc/graph_capture.h>
 
-#include <stdexcept>
 #include <utility>
 
 namespace ebb::inline v0 {
@@ -43,10 +41,15 @@ void GraphCapture::abandon() noexcept {
   }
 }
 
-bool GraphCapture::begin(const Owner& owner) {
-  Replay* const replay = is_holding_ ? owner.record()->devices->replay() : nullptr;
-  if (replay == nullptr || !replay->attach(*heap_, stream_)) {
+bool GraphCapture::begin(const Owner& owner, Made made) {
+  if (!is_holding_) {
     return false;
+  }
+  if (made != Made::nothing) {
+    Replay* const replay = owner.record()->devices->replay();
+    if (replay == nullptr || !replay->attach(*heap_, stream_)) {
+      return false;
+    }
   }
   is_capturing_ = context_.begin_capture(stream_);
   return is_capturing_;
@@ -54,7 +57,6 @@ bool GraphCapture::begin(const Owner& owner) {
 
 GraphExec GraphCapture::end(GraphExec into) {
   is_capturing_ = false;
-  lanes_ = context_.captured_lanes();
   return context_.end_capture(stream_, into);
 }
 
@@ -62,9 +64,15 @@ HeldBlocks GraphCapture::take() noexcept {
   return std::exchange(is_holding_, false) ? heap_->end_hold(stream_) : HeldBlocks();
 }
 
-bool is_as_planned(const Owner& owner) noexcept {
+Made made_by(const Owner& owner) noexcept {
   detail::DeviceUse* const devices = owner.record()->devices.get();
-  return devices != nullptr && devices->plans() != nullptr && devices->replay()->is_as_planned();
+  if (devices == nullptr || !devices->has_made()) {
+    return Made::nothing;
+  }
+  if (devices->plans() == nullptr) {
+    return devices->has_plans() ? Made::otherwise : Made::without_plans;
+  }
+  return devices->replay()->is_as_planned() ? Made::as_planned : Made::otherwise;
 }
 
 }  // namespace ebb::inline v0

@@ -134,8 +134,8 @@ void require_same_dtype(const Tensor& to, const Tensor& from, const char* functi
 }
 
 // A graph would use the host's memory each time that it is launched.
-void require_no_capture(bool is_pinned, const DeviceContext& context, const char* function) {
-  EBB_REQUIRE(is_pinned || !context.is_capturing(), function,
+void require_direct(bool is_direct, const DeviceContext& context, const char* function) {
+  EBB_REQUIRE(is_direct || !context.is_capturing(), function,
               "while a graph is captured, only empty_pinned() tensors of the same type are copied "
               "from and to the host: do it before or after the captured step");
 }
@@ -145,7 +145,7 @@ void upload(const Tensor& to, const Tensor& from, const char* function) {
   DeviceContext& context = to.storage().domain().use(stream, function);
   Copier copier(context, stream);
   const bool direct = from.storage().is_pinned() && from.dtype() == to.dtype();
-  require_no_capture(direct, context, function);
+  require_direct(direct, context, function);
   const Storage staging = direct ? Storage() : take_staging(to, stream);
   if (!staging) {
     require_same_dtype(to, from, function);
@@ -167,7 +167,7 @@ void download(const Tensor& to, const Tensor& from, const char* function) {
   DeviceContext& context = domain.use(stream, function);
   Copier copier(context, stream);
   const bool direct = to.storage().is_pinned() && from.dtype() == to.dtype();
-  require_no_capture(direct, context, function);
+  require_direct(direct, context, function);
   const Storage staging = direct ? Storage() : take_staging(from, stream);
   if (!staging) {
     require_same_dtype(to, from, function);
@@ -242,6 +242,13 @@ void fill_by_device(const Tensor& tensor, const std::byte* element, const char* 
   const Stream stream = tensor.storage().stream();
   DeviceContext& context = tensor.storage().domain().use(stream, function);
   context.fill(Layout(tensor).data, pattern, count, stream);
+}
+
+void require_no_capture(const Storage& from, Device to, const char* function) {
+  const Device device = to == cpu ? from.device() : to;
+  if (device != cpu && (to == cpu || from.device() == cpu)) {
+    require_direct(from.is_pinned(), from.domain().device(device, function), function);
+  }
 }
 
 Tensor host_copy(const Tensor& tensor) {

@@ -16,6 +16,10 @@ void copy_by_device(const Tensor& to, const Tensor& from, const char* function);
 // Queues the writing of an element, given by its bytes, to all of a contiguous tensor.
 void fill_by_device(const Tensor& tensor, const std::byte* element, const char* function);
 
+// Throws std::invalid_argument where a copy of from to memory of a device, or of the host, would
+// wait, or read memory that is not pinned, while this thread captures.
+void require_no_capture(const Storage& from, Device to, const char* function);
+
 // Returns a copy in host memory that is charged to the runtime; waits for it.
 Tensor host_copy(const Tensor& tensor);
 

@@ -91,12 +91,15 @@ void make_wait(Runtime& rt, Stream later, Stream earlier) {
 }
 
 bool is_done(Runtime& rt, StreamPoint point) {
-  return context_of(rt, point.stream.device, "is_done").is_done(point);
+  DeviceContext& context = context_of(rt, point.stream.device, "is_done");
+  context.require_no_capture("is_done");
+  return context.is_done(point);
 }
 
 bool synchronise(Runtime& rt, StreamPoint point, Milliseconds patience) {
-  return context_of(rt, point.stream.device, "synchronise")
-      .wait_until(point, deadline_after(steady_clock(), patience));
+  DeviceContext& context = context_of(rt, point.stream.device, "synchronise");
+  context.require_no_capture("synchronise");
+  return context.wait_until(point, deadline_after(steady_clock(), patience));
 }
 
 bool synchronise(Runtime& rt, Stream stream, Milliseconds patience) {

@@ -18,6 +18,8 @@ namespace {
 
 // How long the end of a step whose runtime has gone waits for launches that still run functions.
 constexpr std::chrono::seconds calls_patience{5};
+// After how many runs that become no graph that is told.
+constexpr std::uint64_t eager_told = 100;
 
 }  // namespace
 
@@ -30,8 +32,8 @@ class GraphStep::Impl {
         stream_(stream),
         context_(domain_->use(stream, "GraphStep::GraphStep")),
         place_(at) {
-    EBB_REQUIRE(stream != context_.default_stream(), "GraphStep::GraphStep",
-                "nothing is captured on a device's default stream: make a DeviceStream");
+    EBB_REQUIRE(stream.id != 0, "GraphStep",
+                "the default stream cannot be captured: make a DeviceStream");
   }
   Impl(const Impl&) = delete;
   Impl& operator=(const Impl&) = delete;
@@ -54,7 +56,7 @@ class GraphStep::Impl {
     if (graph_.id != 0 && !is_stale_) {
       return launch();
     }
-    if (!is_confirmed_ && !is_stale_) {
+    if (!is_confirmed() && !is_stale_) {
       return run_eagerly(body, context);
     }
     capture(body, context);
@@ -71,7 +73,7 @@ class GraphStep::Impl {
  private:
   void launch() {
     Iteration it(loop_, place_);
-    domain_->use(stream_, "GraphStep::run").launch(graph_, stream_, lanes_);
+    domain_->use(stream_, "GraphStep::run").launch(graph_, stream_);
     ++stats.launches;
     it.close_briefly();
   }
@@ -79,21 +81,55 @@ class GraphStep::Impl {
   void run_eagerly(Call body, void* context) {
     Iteration it(loop_, place_);
     run_in(it, body, context);
+    tell_when_long();
   }
   void run_in(Iteration& it, Call body, void* context) {
     ++stats.eager;
-    is_confirmed_ = false;
+    ++eager_running_;
+    stats.why_eager = "the body threw";
     body(context, it);
-    const bool as_planned = is_as_planned(it.owner());
-    is_confirmed_ = it.close_briefly().clean() && as_planned;
+    made_ = made_by(it.owner());
+    stats.why_eager = "the close threw";
+    stats.why_eager = why_eager(it.close_briefly().clean());
   }
+  void tell_when_long() {
+    if (eager_running_ < eager_told || is_told_) {
+      return;
+    }
+    is_told_ = true;
+    domain_->log(LogLevel::warning, "loop \"" + loop_.options().name + "\": the GraphStep of " +
+                                        place_.file + ":" + std::to_string(place_.line) +
+                                        " has run " + std::to_string(eager_running_) +
+                                        " times without becoming a graph: " +
+                                        (is_confirmed() ? "its plans change" : stats.why_eager));
+  }
+  const char* why_eager(bool clean) const noexcept {
+    if (!clean) {
+      return "what it makes lives on, or a task of it does";
+    }
+    switch (made_) {
+      case Made::without_plans:
+        return "it makes tensors, and its loop has no plans (LoopOptions::plans)";
+      case Made::otherwise:
+        return "what it makes has no plan yet, or differs from the runs before";
+      case Made::nothing:
+      case Made::as_planned:
+        break;
+    }
+    return "";
+  }
+  bool is_confirmed() const noexcept { return *stats.why_eager == '\0'; }
 
   void capture(Call body, void* context) {
     GraphCapture capture(*domain_, stream_);
     Iteration it(loop_, place_);
-    if (!capture.begin(it.owner())) {
+    if (!capture.begin(it.owner(), made_)) {
       drop_graph();
-      return run_in(it, body, context);
+      run_in(it, body, context);
+      if (!capture.is_possible()) {
+        stats.why_eager = "its thread keeps no memory of the device";
+      }
+      return tell_when_long();
     }
     try {
       auto calls = std::make_unique<detail::RepeatedCalls>();
@@ -109,17 +145,17 @@ class GraphStep::Impl {
       forget_calls();
       calls_ = std::move(calls);
       graph_ = made;
-      lanes_ = capture.lanes();
-      context_.launch(graph_, stream_, lanes_);
+      context_.launch(graph_, stream_);
       require_nothing_left(it.close());
       held_ = capture.take();
       is_stale_ = false;
+      eager_running_ = 0;
       ++stats.captures;
       stats.updates += updated ? 1 : 0;
     } catch (...) {
       capture.abandon();
       drop_graph();
-      is_confirmed_ = false;
+      stats.why_eager = "its last capture failed";
       throw;
     }
   }
@@ -194,11 +230,12 @@ class GraphStep::Impl {
   DeviceContext& context_;
   const Place place_;
   GraphExec graph_;
-  std::uint64_t lanes_ = 0;                       // of the streams whose work it has
   std::unique_ptr<detail::RepeatedCalls> calls_;  // the graph's
   HeldBlocks held_;
-  bool is_confirmed_ = false;  // the last run was as planned
-  bool is_stale_ = false;      // the graph is only to be changed
+  Made made_ = Made::otherwise;      // by the last run
+  std::uint64_t eager_running_ = 0;  // one after the other
+  bool is_told_ = false;             // that these are many
+  bool is_stale_ = false;            // the graph is only to be changed
 };
 
 GraphStep::GraphStep(Loop& loop, Stream stream, Place at)

@@ -156,6 +156,7 @@ Tensor Tensor::to(Owner owner, Place at) const {
   require_defined("Tensor::to");
   require_in_storage("Tensor::to");
   EBB_REQUIRE(owner, "Tensor::to", "the owner is empty: pass a Runtime or an Iteration");
+  detail::require_no_capture(storage_, owner.stream().device, "Tensor::to");
   Tensor copy = empty(owner, shape_, dtype_, at);
   copy.copy_(*this);
   return copy;
@@ -192,6 +193,7 @@ void Tensor::read_item(void* out, DType as) const {
   EBB_REQUIRE(elements() == 1, "Tensor::item", "the shape ", to_string(shape_), " has ",
               std::to_string(elements()), " elements, not one");
   detail::require_convertible(dtype_, as, "Tensor::item");
+  detail::require_no_capture(storage_, cpu, "Tensor::item");
   if (device() != cpu) {
     return detail::host_copy(*this).read_item(out, as);
   }

@@ -88,9 +88,13 @@ TEST_CASE("device close: a device that does not come on is named, and thrown at 
   loop.iterate();
   {
     const RunningClock running(loop.clock);
-    CHECK_THROWS_WITH_AS(loop.iterate(), doctest::Contains("loop \"train\", iteration 0 is closed"),
+    CHECK_THROWS_WITH_AS(loop.iterate(),
+                         "[Iteration::Iteration] failed on sim:0: loop \"train\", iteration 0 is "
+                         "closed, and a device still works for it after 20000 ms",
                          DeviceError);
-    CHECK_THROWS_AS(loop.series.finish(), DeviceError);
+    CHECK_THROWS_WITH_AS(loop.series.finish(),
+                         doctest::Contains("[Loop::finish] failed on sim:0: loop \"train\""),
+                         DeviceError);
   }
   loop.machine.resume(loop.stream);
   loop.iterate();

@@ -256,6 +256,7 @@ TEST_CASE_FIXTURE(GraphRig, "graph: a host function's error comes with the next 
     loop.wait_plan();
   }
   REQUIRE(step.is_captured());
+  REQUIRE(synchronise(rt, a, std::chrono::seconds(10)));  // those of earlier runs have looked
   throws = true;
   step.run([](Iteration&) {});
   REQUIRE(synchronise(rt, a, std::chrono::seconds(10)));
@@ -270,6 +271,101 @@ TEST_CASE_FIXTURE(GraphRig, "graph: a loop without plans captures nothing") {
   }
   CHECK(step.stats().eager == 10);
   CHECK_FALSE(step.is_captured());
+  CHECK(std::string(step.stats().why_eager).find("no plans") != std::string::npos);
+}
+
+TEST_CASE_FIXTURE(GraphRig, "graph: a step that makes nothing is captured, with plans or without") {
+  for (const bool plans : {true, false}) {
+    Loop other(rt, {.name = "nothing", .plans = plans});
+    GraphStep step(other, a);
+    for (int i = 0; i < 10; ++i) {
+      x.fill_(i);
+      step.run([&](Iteration&) { y.copy_(x); });
+      CHECK(y.narrow(0, 3, 1).item<int>() == i);
+    }
+    CHECK(step.stats().eager == 1);
+    CHECK(step.stats().captures == 1);
+    CHECK(step.stats().launches == 8);
+  }
+}
+
+TEST_CASE_FIXTURE(GraphRig, "graph: what a step that made nothing makes later is its own") {
+  GraphStep step(loop, a);
+  bool makes = false;
+  const void* made_at = nullptr;
+  const auto run = [&](float value) {
+    x.fill_(value);
+    step.run([&](Iteration&) {
+      if (makes) {
+        const Tensor middle = make();
+        made_at = middle.data<const float>();
+        middle.copy_(x);
+        y.copy_(middle);
+      }
+    });
+  };
+  static_cast<void>(zeros(on(a), {10 * count}, DType::f32));  // pages to make it in
+  run(1);
+  run(2);
+  REQUIRE(step.is_captured());
+  step.recapture();
+  makes = true;
+  run(3);
+  REQUIRE(step.is_captured());
+  const Tensor others = empty(on(a), {count}, DType::f32);
+  CHECK(others.data<const float>() != made_at);
+  run(4);
+  CHECK(y.narrow(0, 3, 1).item<int>() == 4);
+}
+
+TEST_CASE("graph: why a step is not captured is in its figures, and once in the log") {
+  std::vector<std::string> lines;
+  DeviceRuntime f({.log = [&](LogLevel, std::string_view text) { lines.emplace_back(text); }});
+  Loop loop(f.rt, {.name = "eager", .warmup = 1000});
+  GraphStep step(loop, f.a);
+  CHECK(std::string(step.stats().why_eager).find("not run yet") != std::string::npos);
+  std::vector<Tensor> kept;
+  for (int i = 0; i < 150; ++i) {
+    step.run([&](Iteration&) { kept.push_back(zeros({10})); });
+  }
+  CHECK(std::string(step.stats().why_eager).find("lives on") != std::string::npos);
+  const auto is_told = [](const std::string& line) {
+    return line.find("without becoming a graph") != std::string::npos &&
+           line.find("graph_test.cpp") != std::string::npos;
+  };
+  CHECK(std::count_if(lines.begin(), lines.end(), is_told) == 1);
+  CHECK_THROWS_WITH(step.run([](Iteration&) { throw std::runtime_error("mine"); }), "mine");
+  CHECK(std::string(step.stats().why_eager).find("threw") != std::string::npos);
+}
+
+TEST_CASE_FIXTURE(GraphRig, "graph: what waits while a step is captured names what was called") {
+  GraphStep step(loop, a);
+  const auto check = [&](const char* expected, auto what) {
+    warm_up(step);
+    step.recapture();
+    CHECK_THROWS_WITH_AS(step.run([&](Iteration& it) {
+      body();
+      what(it);
+    }),
+                         doctest::Contains(expected), std::invalid_argument);
+  };
+  const Tensor host = zeros(rt, {count}, DType::f32);
+  check("[Tensor::item]", [&](Iteration&) { static_cast<void>(y.narrow(0, 0, 1).item<float>()); });
+  check("[Tensor::to]", [&](Iteration&) { static_cast<void>(y.to(cpu)); });
+  check("[Tensor::to]", [&](Iteration&) { static_cast<void>(host.to(a)); });
+  check("[synchronise]",
+        [&](Iteration&) { static_cast<void>(synchronise(rt, a, std::chrono::seconds(1))); });
+  check("[is_done]", [&](Iteration&) { static_cast<void>(is_done(rt, record(rt, a))); });
+  check("[Runtime::empty_cache]", [&](Iteration&) { static_cast<void>(rt.empty_cache(device)); });
+  check("no pinned memory",
+        [&](Iteration& it) { static_cast<void>(empty_pinned(it, device, {count})); });
+  CHECK(result(step, 4) == 8 + 5);
+}
+
+TEST_CASE_FIXTURE(GraphRig, "graph: the default stream is refused") {
+  CHECK_THROWS_WITH_AS(GraphStep(loop, Stream{device}),
+                       "[GraphStep] the default stream cannot be captured: make a DeviceStream",
+                       std::invalid_argument);
 }
 
 TEST_CASE_FIXTURE(GraphRig, "graph: its work on a further stream is in that stream's order") {

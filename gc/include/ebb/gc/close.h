@@ -83,7 +83,8 @@ class CloseSeries {
 
   const CloseOptions& options() const noexcept;
   Domain& domain() const noexcept;
-  // Throws what a destructor stored, if anything, once.
+  // Throws what a destructor stored, or what a device has called threw since its iteration had
+  // closed, if anything, once.
   void rethrow_stored();
   void store(std::exception_ptr error) noexcept;
   // Waits until no device works for a closed iteration any more, runs deferred releases, and throws

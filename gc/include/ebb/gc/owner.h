@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <type_traits>
 
 namespace ebb::inline v0 {
 
@@ -118,6 +119,11 @@ class StreamScope {
   // std::invalid_argument for a stream that is not known there, and on a thread whose owner is of
   // another runtime.
   StreamScope(const Owner& owner, Stream stream);
+  // A DeviceStream that nobody holds would end before the scope does.
+  template <class S>
+    requires(!std::is_lvalue_reference_v<S> && !std::is_same_v<std::remove_cv_t<S>, Stream>)
+  StreamScope(const Owner& owner, S&& stream)
+  = delete;
   StreamScope(const StreamScope&) = delete;
   StreamScope& operator=(const StreamScope&) = delete;
   StreamScope(StreamScope&&) = delete;

@@ -68,8 +68,9 @@ bool synchronise(Runtime& rt, Stream stream, Milliseconds patience);
 
 // Runs function on a thread of the driver's once all that is queued on stream by now is done; what
 // is queued later waits for it. It is work of the current owner, and charged to it; what it throws
-// is the error of that iteration. It must not use a device; what it releases is released later, by
-// a close (see DeferReleases). The runtime's destructor waits for it.
+// is the error of that iteration: its close throws it, or, when that was before, the next open of
+// its loop or finish(). It must not use a device; what it releases is released later, by a close
+// (see DeferReleases). The runtime's destructor waits for it.
 void launch_host(Runtime& rt, Stream stream, std::function<void()> function);
 
 // Returns host memory that device copies from and to by itself: copy_ between it and the device

@@ -99,7 +99,8 @@ class Loop {
   }
 
   // The last wait: until no device works for a closed iteration, and deferred releases are done.
-  // Then throws what a destructor stored, if anything. Call it after the loop.
+  // Then throws what a destructor stored, or a function of launch_host threw since its iteration
+  // had closed, if anything. Call it after the loop.
   void finish();
   // Adds a hook that a close runs, on its thread, when it would have to wait for a straggler: where
   // a garbage-collected language that holds tensors collects. What it throws, the close throws.
@@ -148,7 +149,8 @@ class Loop {
 // Make it first in the body, so that it closes after every local.
 class Iteration {
  public:
-  // Throws what an earlier destructor of the loop could not.
+  // Throws what an earlier destructor of the loop could not, and what a function of launch_host
+  // threw since its iteration had closed.
   explicit Iteration(Loop& loop, Place at = Place::here());
   Iteration(const Iteration&) = delete;
   Iteration& operator=(const Iteration&) = delete;
