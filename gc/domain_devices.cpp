@@ -30,6 +30,7 @@ detail::DeviceMemory& Domain::Impl::require_device(Device device, const char* fu
   EBB_REQUIRE(device != cpu, function,
               "the CPU has no streams: name a device of RuntimeOptions::devices");
   detail::DeviceMemory* const found = find_device(device);
+  EBB_REQUIRE(device != cpu, function, "cpu has no streams: name one of RuntimeOptions::devices");
   EBB_REQUIRE(found != nullptr, function, "the runtime does not use ", to_string(device),
               ": name it in RuntimeOptions::devices");
   return *found;
@@ -41,7 +42,7 @@ DeviceContext& Domain::device(Device device, const char* function) const {
 }
 
 DeviceContext& Domain::use(Stream stream, const char* function) const {
-  impl_->mark.require_own_process(function);
+  impl_->require_usable(function);
   const detail::DeviceMemory& device = impl_->require_device(stream.device, function);
   device.context().require(stream, function);
   device.context().require_alive(function);

@@ -130,7 +130,7 @@ Storage take_staging(const Tensor& tensor, Stream stream) {
 void require_same_dtype(const Tensor& to, const Tensor& from, const char* function) {
   EBB_REQUIRE(to.dtype() == from.dtype(), function, "a device does not convert from ",
               to_string(from.dtype()), " to ", to_string(to.dtype()),
-              ": convert it on the host, with to(dtype)");
+              ": convert it in host memory, with to(ebb::cpu).to(dtype)");
 }
 
 // A graph would use the host's memory each time that it is launched.
@@ -244,8 +244,10 @@ void fill_by_device(const Tensor& tensor, const std::byte* element, const char* 
   context.fill(Layout(tensor).data, pattern, count, stream);
 }
 
-Tensor host_copy(const Tensor& tensor) {
-  Tensor copy = empty(tensor.storage().domain().long_lived(), tensor.shape(), tensor.dtype());
+Tensor host_copy(const Tensor& tensor, const char* function) {
+  const Domain& domain = tensor.storage().domain();
+  domain.require_usable(function);
+  Tensor copy = empty(domain.long_lived(), tensor.shape(), tensor.dtype());
   copy.copy_(tensor);
   return copy;
 }

@@ -16,7 +16,8 @@ void copy_by_device(const Tensor& to, const Tensor& from, const char* function);
 // Queues the writing of an element, given by its bytes, to all of a contiguous tensor.
 void fill_by_device(const Tensor& tensor, const std::byte* element, const char* function);
 
-// Returns a copy in host memory that is charged to the runtime; waits for it.
-Tensor host_copy(const Tensor& tensor);
+// Returns a copy in host memory that is charged to the runtime; waits for it. Throws
+// std::invalid_argument, with function in brackets, once the runtime has been destroyed.
+Tensor host_copy(const Tensor& tensor, const char* function);
 
 }  // namespace ebb::inline v0::detail

@@ -181,7 +181,9 @@ Tensor Tensor::to(DType dtype, Place at) const {
     return *this;
   }
   detail::require_convertible(dtype_, dtype, "Tensor::to");
-  Tensor converted = empty(Owner::current("Tensor::to"), shape_, dtype, at);
+  const Owner owner = Owner::current("Tensor::to");
+  const bool is_there = owner.stream().device == storage_.device();
+  Tensor converted = empty(is_there ? owner : owner.on(storage_.stream()), shape_, dtype, at);
   converted.copy_(*this);
   return converted;
 }
@@ -193,7 +195,7 @@ void Tensor::read_item(void* out, DType as) const {
               std::to_string(elements()), " elements, not one");
   detail::require_convertible(dtype_, as, "Tensor::item");
   if (device() != cpu) {
-    return detail::host_copy(*this).read_item(out, as);
+    return detail::host_copy(*this, "Tensor::item").read_item(out, as);
   }
   // As u8 a bool's byte is looked at: copied, a byte that is not 0 or 1 would be no C++ bool.
   const bool booleans = dtype_ == DType::boolean && as == DType::boolean;
