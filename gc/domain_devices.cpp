@@ -30,7 +30,6 @@ detail::DeviceMemory& Domain::Impl::require_device(Device device, const char* fu
   EBB_REQUIRE(device != cpu, function,
               "the CPU has no streams: name a device of RuntimeOptions::devices");
   detail::DeviceMemory* const found = find_device(device);
-  EBB_REQUIRE(device != cpu, function, "cpu has no streams: name one of RuntimeOptions::devices");
   EBB_REQUIRE(found != nullptr, function, "the runtime does not use ", to_string(device),
               ": name it in RuntimeOptions::devices");
   return *found;
