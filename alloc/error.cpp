@@ -32,10 +32,16 @@ std::string human(Bytes bytes) {
 
 std::string memory_message(const char* function, const OutOfMemoryInfo& info) {
   std::string text = std::string("[") + function + "] out of memory in \"" + info.resource +
-                     "\": asked " + human(info.asked) + ", limit " +
-                     (info.limit.count() == 0 ? "none" : human(info.limit)) + ", live " +
-                     human(info.live) + ", cached " + human(info.cached) + ", largest hole " +
-                     human(info.largest_hole);
+                     "\": asked " + human(info.asked);
+  if (info.place.line != 0) {
+    text += " at " + std::string(info.place.file) + ":" + std::to_string(info.place.line);
+  }
+  text += ", limit " + (info.limit == Bytes{} ? "none" : human(info.limit));
+  if (info.limit == Bytes{} && info.device != Bytes{}) {
+    text += ", device " + human(info.device);
+  }
+  text += ", live " + human(info.live) + ", cached " + human(info.cached) + ", largest hole " +
+          human(info.largest_hole);
   if (!info.holders.empty()) {
     text += "; held by:\n" + info.holders;
   }

@@ -79,7 +79,9 @@ class Space {
   // Whether the last trim left whole pages of holes that a device was not done with.
   bool has_busy_pages() const noexcept { return has_busy_pages_; }
 
-  std::size_t largest_hole() const noexcept { return index_.largest(); }
+  // The largest range that there is without growing: a hole, or what is committed at the end of a
+  // region.
+  std::size_t largest_hole() const noexcept;
   // What all sizes and addresses are multiples of: the device's default alignment.
   std::size_t granule() const noexcept { return granule_; }
   std::size_t page() const noexcept { return page_; }

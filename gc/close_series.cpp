@@ -307,7 +307,9 @@ void CloseSeries::on_collect(std::function<void()> hook) {
 bool CloseSeries::wait_plan(Milliseconds patience) {
   impl_.mark().require_own_process("Loop::wait_plan");
   const auto deadline = std::chrono::steady_clock::now() + std::min(patience, longest_patience);
-  for (const std::shared_ptr<PlanSet>& set : plans()) {
+  std::vector<std::shared_ptr<PlanSet>> sets = plans();
+  std::ranges::move(device_plans(), std::back_inserter(sets));
+  for (const std::shared_ptr<PlanSet>& set : sets) {
     const auto left = deadline - std::chrono::steady_clock::now();
     if (!set->wait(std::max(std::chrono::ceil<Milliseconds>(left), Milliseconds::zero()))) {
       return false;
@@ -317,11 +319,11 @@ bool CloseSeries::wait_plan(Milliseconds patience) {
 }
 
 std::vector<std::shared_ptr<PlanSet>> CloseSeries::plans() const {
-  std::vector<std::shared_ptr<PlanSet>> sets = impl_->plans.all();
-  for (std::shared_ptr<PlanSet>& set : impl_->device_plans.all()) {
-    sets.push_back(std::move(set));
-  }
-  return sets;
+  return impl_->plans.all();
+}
+
+std::vector<std::shared_ptr<PlanSet>> CloseSeries::device_plans() const {
+  return impl_->device_plans.all();
 }
 
 std::string CloseSeries::save_plans() const {

@@ -46,8 +46,8 @@ Cell& take_or_fail(const DeviceContext& context, const DevicePool& pool,
                           " needs some: a captured step makes what it made before");
   }
   if (taken == nullptr) {
-    fail_for_memory("Storage::make", record.domain->impl(), *pool.made(), lease.heap(),
-                    wanted.bytes);
+    fail_for_memory({"Storage::make", wanted.bytes, wanted.place, pool.size()},
+                    record.domain->impl(), *pool.made(), lease.heap());
   }
   return *taken;
 }

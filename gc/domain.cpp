@@ -54,8 +54,7 @@ Domain::Impl::Impl(Domain& its_domain, DomainOptions its_options)
 
 void Domain::Impl::throw_unusable(const char* function) const {
   mark.require_own_process(function);
-  throw std::invalid_argument("[" + std::string(function) +
-                              "] the runtime has been destroyed: nothing can be made in it");
+  throw std::invalid_argument("[" + std::string(function) + "] the runtime has been destroyed");
 }
 
 OwnerRecord& Domain::Impl::make_record(OwnerKind kind, PoolHandle its_pool, std::uint64_t number) {

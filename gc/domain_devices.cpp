@@ -41,7 +41,7 @@ DeviceContext& Domain::device(Device device, const char* function) const {
 }
 
 DeviceContext& Domain::use(Stream stream, const char* function) const {
-  impl_->mark.require_own_process(function);
+  impl_->require_usable(function);
   const detail::DeviceMemory& device = impl_->require_device(stream.device, function);
   device.context().require(stream, function);
   device.context().require_alive(function);

@@ -130,7 +130,7 @@ Storage take_staging(const Tensor& tensor, Stream stream) {
 void require_same_dtype(const Tensor& to, const Tensor& from, const char* function) {
   EBB_REQUIRE(to.dtype() == from.dtype(), function, "a device does not convert from ",
               to_string(from.dtype()), " to ", to_string(to.dtype()),
-              ": convert it on the host, with to(dtype)");
+              ": convert it in host memory, with to(ebb::cpu).to(dtype)");
 }
 
 // A graph would use the host's memory each time that it is launched.
@@ -251,8 +251,10 @@ void require_no_capture(const Storage& from, Device to, const char* function) {
   }
 }
 
-Tensor host_copy(const Tensor& tensor) {
-  Tensor copy = empty(tensor.storage().domain().long_lived(), tensor.shape(), tensor.dtype());
+Tensor host_copy(const Tensor& tensor, const char* function) {
+  const Domain& domain = tensor.storage().domain();
+  domain.require_usable(function);
+  Tensor copy = empty(domain.long_lived(), tensor.shape(), tensor.dtype());
   copy.copy_(tensor);
   return copy;
 }

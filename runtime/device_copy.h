@@ -20,7 +20,8 @@ void fill_by_device(const Tensor& tensor, const std::byte* element, const char* 
 // wait, or read memory that is not pinned, while this thread captures.
 void require_no_capture(const Storage& from, Device to, const char* function);
 
-// Returns a copy in host memory that is charged to the runtime; waits for it.
-Tensor host_copy(const Tensor& tensor);
+// Returns a copy in host memory that is charged to the runtime; waits for it. Throws
+// std::invalid_argument, with function in brackets, once the runtime has been destroyed.
+Tensor host_copy(const Tensor& tensor, const char* function);
 
 }  // namespace ebb::inline v0::detail

@@ -182,7 +182,9 @@ Tensor Tensor::to(DType dtype, Place at) const {
     return *this;
   }
   detail::require_convertible(dtype_, dtype, "Tensor::to");
-  Tensor converted = empty(Owner::current("Tensor::to"), shape_, dtype, at);
+  const Owner owner = Owner::current("Tensor::to");
+  const bool is_there = owner.stream().device == storage_.device();
+  Tensor converted = empty(is_there ? owner : owner.on(storage_.stream()), shape_, dtype, at);
   converted.copy_(*this);
   return converted;
 }
@@ -195,7 +197,7 @@ void Tensor::read_item(void* out, DType as) const {
   detail::require_convertible(dtype_, as, "Tensor::item");
   detail::require_no_capture(storage_, cpu, "Tensor::item");
   if (device() != cpu) {
-    return detail::host_copy(*this).read_item(out, as);
+    return detail::host_copy(*this, "Tensor::item").read_item(out, as);
   }
   // As u8 a bool's byte is looked at: copied, a byte that is not 0 or 1 would be no C++ bool.
   const bool booleans = dtype_ == DType::boolean && as == DType::boolean;

@@ -74,7 +74,8 @@ bool synchronise(Runtime& rt, Stream stream, Milliseconds patience);
 void launch_host(Runtime& rt, Stream stream, std::function<void()> function);
 
 // Returns host memory that device copies from and to by itself: copy_ between it and the device
-// does not block. Reading what a copy writes takes a synchronise() before. [alloc.cuda]
+// only queues. Do not write it again, or read what was copied into it, before synchronise(rt,
+// stream): use two and alternate. [alloc.cuda]
 Tensor empty_pinned(Owner owner, Device device, const Shape& shape, DType dtype = DType::f32,
                     Place at = Place::here());
 
