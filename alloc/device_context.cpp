@@ -8,6 +8,7 @@
 #include <ebb/alloc/device_context.h>
 
 #include <algorithm>
+#include <bit>
 #include <string>
 #include <utility>
 
@@ -104,7 +105,7 @@ void DeviceContext::destroy_stream(Stream stream) noexcept {
   if (is_lost()) {
     return leave(lane);
   }
-  if (is_capturing()) {
+  if (is_capturing() || lane.before_graph != 0) {
     return;  // what is recorded now is the graph's
   }
   try {
@@ -114,14 +115,15 @@ void DeviceContext::destroy_stream(Stream stream) noexcept {
   }
 }
 
-// Those that had no event when they were to end. Not while a graph is captured, whose events are
-// never seen to be done.
+// Those that had no event when they were to end. Not while a graph that has them is captured, whose
+// events are never seen to be done.
 void DeviceContext::end_ended_lanes() {
   if (is_capturing()) {
     return;
   }
   for (std::uint32_t lane = 1; lane < Stream::lanes; ++lane) {
-    if (lanes_[lane].is_known && lanes_[lane].is_ended && !lanes_[lane].is_leaving) {
+    const Lane& it = lanes_[lane];
+    if (it.is_known && it.is_ended && !it.is_leaving && it.before_graph == 0) {
       record_locked(lane);
     }
   }
@@ -188,6 +190,10 @@ class DeviceContext::CaptureEnd {
       context_.lanes_[lane].after = context_.before_capture_[lane];
     }
     context_.before_capture_.clear();
+    for (Lane& lane : context_.lanes_) {
+      lane.before_graph = 0;
+    }
+    context_.beside_capture_ = 0;
     context_.capturer_.store({}, std::memory_order_relaxed);
   }
 
@@ -195,26 +201,68 @@ class DeviceContext::CaptureEnd {
   DeviceContext& context_;
 };
 
-void DeviceContext::begin_capture(Stream stream) {
+bool DeviceContext::begin_capture(Stream stream) {
   constexpr auto function = "DeviceContext::begin_capture";
   require(stream, function);
-  watched(function, [&] {
+  return watched(function, [&] {
     const std::lock_guard lock(mutex_);
-    EBB_REQUIRE(capturer_.load(std::memory_order_relaxed) == std::thread::id{}, function,
-                "something is captured on ", to_string(device_), " already");
+    if (capturer_.load(std::memory_order_relaxed) != std::thread::id{}) {
+      return false;
+    }
     before_capture_.reserve(lanes_.size());
-    backend_->begin_capture(stream);
+    mark_captured(stream.lane());
+    try {
+      backend_->begin_capture(stream);
+    } catch (...) {
+      lanes_[stream.lane()].before_graph = 0;
+      throw;
+    }
     for (const Lane& lane : lanes_) {
       before_capture_.push_back(lane.after);
     }
     capturer_.store(std::this_thread::get_id(), std::memory_order_relaxed);
+    return true;
   });
+}
+
+void DeviceContext::join_capture(Stream stream) {
+  if (!is_capturing()) [[likely]] {
+    return;
+  }
+  watched("DeviceContext::join_capture", [&] {
+    const std::lock_guard lock(mutex_);
+    const auto is_captured = [](const Lane& it) { return it.before_graph != 0; };
+    if (!is_captured(lanes_[stream.lane()])) {
+      const auto any = std::find_if(lanes_.begin(), lanes_.end(), is_captured);
+      wait_locked(stream, static_cast<std::uint32_t>(any - lanes_.begin()),
+                  any->next.load(std::memory_order_relaxed));
+    }
+  });
+}
+
+// The driver refuses a graph with streams that the first one does not wait for. Returns the lanes
+// of GraphExec::beside.
+std::uint64_t DeviceContext::join_captured_lanes(Stream origin) {
+  const std::lock_guard lock(mutex_);
+  for (std::uint32_t lane = 0; lane < Stream::lanes; ++lane) {
+    if (lane != origin.lane() && lanes_[lane].before_graph != 0) {
+      wait_locked(origin, lane, lanes_[lane].next.load(std::memory_order_relaxed));
+    }
+  }
+  return beside_capture_;
 }
 
 GraphExec DeviceContext::end_capture(Stream stream, GraphExec into) {
   return watched("DeviceContext::end_capture", [&] {
     const CaptureEnd end(*this);
-    return backend_->end_capture(stream, into);
+    std::uint64_t beside = 0;
+    try {
+      beside = join_captured_lanes(stream);
+    } catch (...) {
+      backend_->abandon_capture(stream);
+      throw;
+    }
+    return GraphExec{backend_->end_capture(stream, into).id, beside};
   });
 }
 
@@ -225,23 +273,40 @@ void DeviceContext::abandon_capture(Stream stream) noexcept {
 
 void DeviceContext::launch(GraphExec graph, Stream stream) {
   require(stream, "DeviceContext::launch");
+  for (std::uint64_t lanes = graph.beside; lanes != 0; lanes &= lanes - 1) {
+    wait(stream, newest_of(static_cast<std::uint32_t>(std::countr_zero(lanes))));
+  }
   watched("DeviceContext::launch", [&] { backend_->launch(graph, stream); });
+  for (std::uint64_t lanes = graph.beside; lanes != 0; lanes &= lanes - 1) {
+    const auto lane = static_cast<std::uint32_t>(std::countr_zero(lanes));
+    const Stream later{device_, lanes_[lane].stream.load(std::memory_order_relaxed)};
+    if (later.lane() == lane) {  // else it has ended
+      wait_unless_ended(later, newest(stream));
+    }
+  }
 }
 
 void DeviceContext::destroy_graph(GraphExec graph) noexcept {
   backend_->destroy_graph(graph);
 }
 
+void DeviceContext::require_no_capture(const char* function) const {
+  EBB_REQUIRE(!is_capturing(), function,
+              "nothing that is queued while a graph is captured runs before it is launched: wait "
+              "for it, and read what it makes, after the captured step");
+}
+
 void DeviceContext::require_alive(const char* function) const {
   if (is_lost()) [[unlikely]] {
-    throw DeviceError(function, 0, to_string(device_), "the device was lost before: " + loss_,
-                      true);
+    throw DeviceError(function, loss_code_, to_string(device_),
+                      "the device was lost before: " + loss_, true);
   }
 }
 
 void DeviceContext::note_loss(const DeviceError& error) noexcept {
   const std::lock_guard lock(loss_mutex_);
   if (!is_lost()) {
+    loss_code_ = error.code();
     try {
       loss_ = error.what();
     } catch (const std::bad_alloc&) {  // said without the reason, then

@@ -32,14 +32,26 @@ std::string human(Bytes bytes) {
 
 std::string memory_message(const char* function, const OutOfMemoryInfo& info) {
   std::string text = std::string("[") + function + "] out of memory in \"" + info.resource +
-                     "\": asked " + human(info.asked) + ", limit " +
-                     (info.limit.count() == 0 ? "none" : human(info.limit)) + ", live " +
-                     human(info.live) + ", cached " + human(info.cached) + ", largest hole " +
-                     human(info.largest_hole);
+                     "\": asked " + human(info.asked);
+  if (info.place.line != 0) {
+    text += " at " + std::string(info.place.file) + ":" + std::to_string(info.place.line);
+  }
+  text += ", limit " + (info.limit == Bytes{} ? "none" : human(info.limit));
+  if (info.limit == Bytes{} && info.device != Bytes{}) {
+    text += ", device " + human(info.device);
+  }
+  text += ", live " + human(info.live) + ", cached " + human(info.cached) + ", largest hole " +
+          human(info.largest_hole);
   if (!info.holders.empty()) {
     text += "; held by:\n" + info.holders;
   }
   return text;
+}
+
+std::string device_message(const std::string& call, int code, const std::string& device,
+                           const std::string& reason) {
+  return "[" + call + "] failed" + (device.empty() ? "" : " on " + device) +
+         (code == 0 ? "" : " with code " + std::to_string(code)) + ": " + reason;
 }
 
 }  // namespace
@@ -49,8 +61,7 @@ OutOfMemory::OutOfMemory(const char* function, OutOfMemoryInfo info)
 
 DeviceError::DeviceError(const std::string& call, int code, const std::string& device,
                          const std::string& reason, bool is_lost)
-    : std::runtime_error("[" + call + "] failed on " + device + " with code " +
-                         std::to_string(code) + ": " + reason),
+    : std::runtime_error(device_message(call, code, device, reason)),
       call_(call),
       device_(device),
       code_(code),

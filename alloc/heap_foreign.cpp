@@ -137,7 +137,7 @@ bool Heap::Impl::drain() noexcept {
       give_all(take_all(freed_)) + give_all_blocks(take_all(freed_blocks_));
   give_all(cells_free);
   const bool given = awaiting != nullptr && give_awaiting();
-  if (trim_wanted.load(std::memory_order_relaxed)) {
+  if (trim_wanted.load(std::memory_order_relaxed) && !space.is_capturing()) {
     make_room_for_others();
   }
   return blocks != 0 || given;

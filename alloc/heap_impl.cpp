@@ -229,7 +229,7 @@ HeapRecord* Heap::Impl::search_everywhere(std::size_t size, std::size_t align,
   if (release_plan_range() && (record = space.take(size, align, lane)) != nullptr) {
     return record;
   }
-  if (space.order() != nullptr && space.order()->is_capturing()) {
+  if (space.is_capturing()) {
     return nullptr;  // nothing is mapped or asked for meanwhile
   }
   record = space.take_growing(size, align, lane);

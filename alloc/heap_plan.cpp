@@ -83,10 +83,10 @@ HeapRecord* Heap::Impl::take_at(std::byte* begin, Bytes bytes, Stream stream) no
 // second footprint. A device is waited for, since with it the iterations before are still under way
 // and nothing would be idle yet.
 std::size_t Heap::Impl::give_back_idle() noexcept {
-  constexpr std::chrono::seconds patience{1};
+  constexpr std::chrono::seconds patience{4};
   release_empty_slabs();
   const std::size_t bytes = space.trim();
-  const bool waits = space.has_busy_pages() && !space.order()->is_capturing();
+  const bool waits = space.has_busy_pages() && !space.is_capturing();
   return waits && space.wait_until_quiet(patience) ? bytes + space.trim() : bytes;
 }
 

@@ -126,18 +126,25 @@ HeapRecord* Heap::Impl::take_synchronised(std::size_t size, std::size_t align,
   return record;
 }
 
-void Heap::begin_hold() noexcept {
-  EBB_ASSERT(is_mine() && !impl_->is_holding);
+bool Heap::begin_hold() noexcept {
+  EBB_ASSERT(is_mine());
+  if (impl_->is_holding) {
+    return false;
+  }
   impl_->drain();
   impl_->is_holding = true;
+  return true;
 }
 
-HeldBlocks Heap::end_hold() noexcept {
+HeldBlocks Heap::end_hold(Stream user) noexcept {
   EBB_ASSERT(is_mine() && impl_->is_holding);
   Impl& impl = *impl_;
   impl.drain();
   impl.is_holding = false;
   HeapRecord* first = std::exchange(impl.held, nullptr);
+  for (HeapRecord* it = first; it != nullptr; it = it->next_freed()) {
+    note_use(*it, user);
+  }
   if (impl.plan_range.record != nullptr && !impl.plan_range.in_use) {
     HeapRecord& range = *std::exchange(impl.plan_range.record, nullptr);
     range.stream = impl.plan_range.stream;

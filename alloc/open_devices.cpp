@@ -12,13 +12,35 @@
 
 namespace ebb::inline v0 {
 
+namespace {
+
+// Why a device is not among those that are present.
+std::string why_missing(Device device, const std::vector<DeviceInfo>& present, Backend& backend,
+                        bool is_given) {
+  if (device.kind == DeviceKind::sim && !is_given) {
+    return ": simulated devices need RuntimeOptions::backend: see SimMachine";
+  }
+  std::string list;
+  for (const DeviceInfo& info : present) {
+    list += (list.empty() ? "" : ", ") + to_string(info.device);
+  }
+  if (!list.empty()) {
+    return (is_given ? ": the backend has " : ": there is ") + list;
+  }
+  const std::string reason = backend.missing();
+  return reason.empty() ? "" : ": " + reason;
+}
+
+}  // namespace
+
 std::vector<OpenDevice> open_devices(const char* function, const std::vector<Device>& wanted,
                                      std::shared_ptr<Backend> backend) {
   std::vector<OpenDevice> open;
   if (std::all_of(wanted.begin(), wanted.end(), [](Device device) { return device == cpu; })) {
     return open;
   }
-  if (backend == nullptr) {
+  const bool is_given = backend != nullptr;
+  if (!is_given) {
     backend = make_backend();
   }
   const std::vector<DeviceInfo> present = backend->devices();
@@ -32,9 +54,8 @@ std::vector<OpenDevice> open_devices(const char* function, const std::vector<Dev
     const auto found =
         std::find_if(present.begin(), present.end(),
                      [device](const DeviceInfo& info) { return info.device == device; });
-    const std::string reason = found == present.end() ? backend->missing() : "";
     EBB_REQUIRE(found != present.end(), function, "devices: there is no ", to_string(device),
-                " here", reason.empty() ? "" : ": ", reason);
+                " here", why_missing(device, present, *backend, is_given));
     open.push_back({*found, std::make_shared<DeviceContext>(device, backend)});
   }
   return open;

@@ -79,11 +79,15 @@ class Space {
   // Whether the last trim left whole pages of holes that a device was not done with.
   bool has_busy_pages() const noexcept { return has_busy_pages_; }
 
-  std::size_t largest_hole() const noexcept { return index_.largest(); }
+  // The largest range that there is without growing: a hole, or what is committed at the end of a
+  // region.
+  std::size_t largest_hole() const noexcept;
   // What all sizes and addresses are multiples of: the device's default alignment.
   std::size_t granule() const noexcept { return granule_; }
   std::size_t page() const noexcept { return page_; }
   DeviceContext* order() const noexcept { return order_; }
+  // Whether this thread captures on the device: then no pages are mapped, and none go back.
+  bool is_capturing() const noexcept { return order_ != nullptr && order_->is_capturing(); }
   std::size_t size_for(std::size_t bytes) const noexcept { return room_for(bytes, granule_); }
   // Whether the host alone uses the memory, so that it may be poisoned and zeroed at any time.
   bool on_host() const noexcept { return on_host_; }

@@ -303,6 +303,17 @@ std::size_t Space::trim() noexcept {
   return bytes;
 }
 
+// Devices' pages are large, so that much may be committed beyond the last block.
+std::size_t Space::largest_hole() const noexcept {
+  std::size_t most = index_.largest();
+  for (Region* region = regions_; region != nullptr; region = region->next) {
+    const HeapRecord* const tail = region->tail_hole();
+    const std::byte* const begin = tail != nullptr ? tail->begin() : region->frontier;
+    most = std::max(most, static_cast<std::size_t>(region->committed - begin));
+  }
+  return most;
+}
+
 // Whether record is a hole with whole pages of its own.
 bool Space::has_pages(const Region& region, const HeapRecord& record) const noexcept {
   const std::size_t first = region.page_up(record.begin());

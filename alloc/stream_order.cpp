@@ -19,12 +19,17 @@ constexpr std::chrono::microseconds spin{50};
 constexpr std::chrono::microseconds shortest_sleep{20};
 constexpr std::chrono::microseconds longest_sleep{1000};
 
+constexpr std::uint64_t bit_of(std::uint32_t lane) {
+  return std::uint64_t{1} << lane;
+}
+
 }  // namespace
 
 StreamPoint DeviceContext::record(Stream stream) {
   require(stream, "DeviceContext::record");
   return watched("DeviceContext::record", [&] {
     const std::lock_guard lock(mutex_);
+    require_not_others_capture(stream.lane(), "DeviceContext::record");
     return StreamPoint{stream, record_locked(stream.lane())};
   });
 }
@@ -43,11 +48,24 @@ std::uint64_t DeviceContext::record_locked(std::uint32_t index) {
   const std::uint64_t event = spare_events_.back();
   backend_->record({event}, {device_, lane.queue});
   spare_events_.pop_back();
-  recorded_.push_back({index, is_capturing(), number, event, lane.after});
-  if (lane.is_ended) {
+  const bool is_captured = lane.before_graph != 0;
+  recorded_.push_back({index, is_captured, number, event, lane.after});
+  if (lane.is_ended && !is_captured && !is_capturing()) {  // else it has one after the capture
     leave(lane);
   }
   return number;
+}
+
+void DeviceContext::require_not_others_capture(std::uint32_t lane, const char* function) const {
+  EBB_REQUIRE(!is_others_capture(lane), function, "stream ", std::to_string(lanes_[lane].queue),
+              " on ", to_string(device_),
+              " is captured by another thread: use another stream until it has its graph");
+}
+
+// What other threads ask of the lane from now on is answered by an event before the graph: the
+// driver would refuse to record one, and spoil the graph.
+void DeviceContext::mark_captured(std::uint32_t index) {
+  lanes_[index].before_graph = record_locked(index);
 }
 
 // The first one recorded that covers the point, or null.
@@ -68,27 +86,52 @@ void DeviceContext::wait_unless_ended(Stream later, StreamPoint point) {
   watched("DeviceContext::wait", [&] {
     const std::lock_guard lock(mutex_);
     const std::uint32_t lane = point.stream.lane();
-    if (!knows(later) || is_after_locked(later.lane(), lane, point.number)) {
-      return;
+    if (knows(later) && !is_outside_capture(later.lane(), lane, point.number) &&
+        !is_after_locked(later.lane(), lane, point.number)) {
+      require_not_others_capture(later.lane(), "DeviceContext::wait");
+      wait_locked(later, lane, point.number);
     }
-    const std::uint64_t number = covered(lane, point.number);
-    const Recorded* event = event_after(lane, number);
-    if (event == nullptr) {
-      record_locked(lane);
-      event = event_after(lane, number);
-    }
-    backend_->wait(later, {event->event});
-    VectorClock& after = lanes_[later.lane()].after;
-    for (std::size_t i = 0; i < after.size(); ++i) {
-      after[i] = std::max(after[i], event->before[i]);
-    }
-    after[lane] = std::max(after[lane], event->number);
   });
+}
+
+void DeviceContext::wait_locked(Stream later, std::uint32_t lane, std::uint64_t number) {
+  number = covered(lane, number);
+  const Recorded* event = event_after(lane, number);
+  if (event == nullptr) {
+    record_locked(lane);
+    event = event_after(lane, number);
+  }
+  Lane& to = lanes_[later.lane()];
+  if (event->is_captured && to.before_graph == 0) {
+    mark_captured(later.lane());
+    beside_capture_ |= bit_of(later.lane());
+    event = event_after(lane, number);
+  }
+  backend_->wait(later, {event->event});
+  for (std::size_t i = 0; i < to.after.size(); ++i) {
+    to.after[i] = std::max(to.after[i], event->before[i]);
+  }
+  to.after[lane] = std::max(to.after[lane], event->number);
+}
+
+// Whether the wait is one of a captured stream for what is not in the graph, which cannot have it.
+// Such a lane, and one that another waits for meanwhile, is waited for before each launch.
+bool DeviceContext::is_outside_capture(std::uint32_t later, std::uint32_t earlier,
+                                       std::uint64_t number) {
+  const std::uint64_t before = lanes_[earlier].before_graph;
+  if (!is_capturing() || later == earlier || (before != 0 && number > before)) {
+    return false;
+  }
+  beside_capture_ |= bit_of(earlier);
+  return lanes_[later].before_graph != 0;
 }
 
 // After the end of its last stream a lane has no more events, until it has another one.
 std::uint64_t DeviceContext::covered(std::uint32_t index, std::uint64_t number) const noexcept {
   const Lane& lane = lanes_[index];
+  if (lane.before_graph != 0 && !is_capturing()) {
+    return std::min(number, lane.before_graph);
+  }
   return lane.is_known && !lane.is_leaving
              ? number
              : std::min(number, lane.next.load(std::memory_order_relaxed) - 1);
@@ -170,9 +213,7 @@ void DeviceContext::free_left_lanes() noexcept {
 
 bool DeviceContext::is_done(StreamPoint point) {
   return watched("DeviceContext::is_done", [&] {
-    EBB_REQUIRE(!is_capturing(), "DeviceContext::is_done",
-                "nothing that is queued while a graph is captured runs before it is launched: wait "
-                "for it, and read what it makes, after the captured step");
+    require_no_capture("DeviceContext::is_done");
     const std::lock_guard lock(mutex_);
     const std::uint32_t lane = point.stream.lane();
     const std::uint64_t number = covered(lane, point.number);

@@ -251,21 +251,23 @@ Domain& CloseSeries::domain() const noexcept {
   return *impl_->domain;
 }
 
-void CloseSeries::store(std::exception_ptr error) noexcept {
-  if (impl_->domain->in_child()) {
-    return;
-  }
+void CloseSeries::Impl::store(std::exception_ptr error) noexcept {
   std::exception_ptr lost;
   {
-    const std::lock_guard lock(impl_->mutex);
-    (impl_->stored == nullptr ? impl_->stored : lost) = std::move(error);
-    impl_->has_stored.store(true, std::memory_order_relaxed);
+    const std::lock_guard lock(mutex);
+    (stored == nullptr ? stored : lost) = std::move(error);
+    has_stored.store(true, std::memory_order_relaxed);
   }
   if (lost != nullptr) {
-    detail::log_safely(*impl_->domain, LogLevel::error, [this, &lost] {
-      return "loop \"" + impl_->options.name +
-             "\": a further error: " + detail::describe_error(lost);
+    detail::log_safely(*domain, LogLevel::error, [this, &lost] {
+      return "loop \"" + options.name + "\": a further error: " + detail::describe_error(lost);
     });
+  }
+}
+
+void CloseSeries::store(std::exception_ptr error) noexcept {
+  if (!impl_->domain->in_child()) {
+    impl_->store(std::move(error));
   }
 }
 
@@ -287,7 +289,9 @@ void CloseSeries::rethrow_stored() {
 
 void CloseSeries::finish() {
   impl_.mark().require_own_process("Loop::finish");
-  impl_->wait_for_devices(1);
+  EBB_REQUIRE(!impl_->domain->impl().captures_here(), "Loop::finish",
+              "nothing runs while a graph is captured: call it after the captured step");
+  impl_->wait_for_devices(1, "Loop::finish");
   impl_->domain->require_devices("Loop::finish");
   impl_->domain->run_deferred();
   rethrow_stored();
@@ -303,7 +307,9 @@ void CloseSeries::on_collect(std::function<void()> hook) {
 bool CloseSeries::wait_plan(Milliseconds patience) {
   impl_.mark().require_own_process("Loop::wait_plan");
   const auto deadline = std::chrono::steady_clock::now() + std::min(patience, longest_patience);
-  for (const std::shared_ptr<PlanSet>& set : plans()) {
+  std::vector<std::shared_ptr<PlanSet>> sets = plans();
+  std::ranges::move(device_plans(), std::back_inserter(sets));
+  for (const std::shared_ptr<PlanSet>& set : sets) {
     const auto left = deadline - std::chrono::steady_clock::now();
     if (!set->wait(std::max(std::chrono::ceil<Milliseconds>(left), Milliseconds::zero()))) {
       return false;
@@ -313,11 +319,11 @@ bool CloseSeries::wait_plan(Milliseconds patience) {
 }
 
 std::vector<std::shared_ptr<PlanSet>> CloseSeries::plans() const {
-  std::vector<std::shared_ptr<PlanSet>> sets = impl_->plans.all();
-  for (std::shared_ptr<PlanSet>& set : impl_->device_plans.all()) {
-    sets.push_back(std::move(set));
-  }
-  return sets;
+  return impl_->plans.all();
+}
+
+std::vector<std::shared_ptr<PlanSet>> CloseSeries::device_plans() const {
+  return impl_->device_plans.all();
 }
 
 std::string CloseSeries::save_plans() const {

@@ -11,8 +11,8 @@
 
 namespace ebb::inline v0::detail {
 
-DevicePool::DevicePool(DeviceContext& context, Kind kind, Bytes limit) noexcept
-    : number(next_pool_number()), context_(context), kind_(kind), limit_(limit) {}
+DevicePool::DevicePool(DeviceContext& context, Kind kind, Bytes limit, Bytes size) noexcept
+    : number(next_pool_number()), context_(context), kind_(kind), limit_(limit), size_(size) {}
 
 Heap& DevicePool::acquire(const std::shared_ptr<void>& keep_alive) {
   const PoolHandle* const handle = made();
@@ -64,7 +64,7 @@ void DevicePool::close() noexcept {
 DeviceMemory::DeviceMemory(const DomainDevice& device, std::size_t its_index)
     : context_(device.context),
       index(its_index),
-      memory(*context_, DevicePool::Kind::device, device.limit),
-      pinned(*context_, DevicePool::Kind::pinned, device.pinned_limit) {}
+      memory(*context_, DevicePool::Kind::device, device.limit, device.size),
+      pinned(*context_, DevicePool::Kind::pinned, device.pinned_limit, Bytes{}) {}
 
 }  // namespace ebb::inline v0::detail

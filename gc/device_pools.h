@@ -21,7 +21,8 @@ class DevicePool {
  public:
   enum class Kind : std::uint8_t { device, pinned };
 
-  DevicePool(DeviceContext& context, Kind kind, Bytes limit) noexcept;
+  // size: all the memory that there is to have; 0: not known.
+  DevicePool(DeviceContext& context, Kind kind, Bytes limit, Bytes size) noexcept;
   DevicePool(const DevicePool&) = delete;
   DevicePool& operator=(const DevicePool&) = delete;
   DevicePool(DevicePool&&) = delete;
@@ -36,6 +37,7 @@ class DevicePool {
   bool is_pinned() const noexcept { return kind_ == Kind::pinned; }
   MemoryStats stats() const noexcept;
   Bytes limit() const noexcept { return limit_; }
+  Bytes size() const noexcept { return size_; }
   Bytes trim() const noexcept;
   // From now on no heap is taken; storages live on.
   void close() noexcept;
@@ -55,6 +57,7 @@ class DevicePool {
   DeviceContext& context_;
   const Kind kind_;
   const Bytes limit_;
+  const Bytes size_;
   // Release and acquire: who sees it sees the handle and the stream.
   std::atomic<const PoolHandle*> made_{nullptr};
   std::mutex mutex_;  // guards the making and the closing: the next three

@@ -46,8 +46,8 @@ Cell& take_or_fail(const DeviceContext& context, const DevicePool& pool,
                           " needs some: a captured step makes what it made before");
   }
   if (taken == nullptr) {
-    fail_for_memory("Storage::make", record.domain->impl(), *pool.made(), lease.heap(),
-                    wanted.bytes);
+    fail_for_memory({"Storage::make", wanted.bytes, wanted.place, pool.size()},
+                    record.domain->impl(), *pool.made(), lease.heap());
   }
   return *taken;
 }
@@ -79,6 +79,9 @@ Storage Storage::make_in(const Owner& owner, Bytes bytes, Align align, const Bir
   detail::DeviceMemory& device = record.domain->impl().require_device(stream.device, function);
   device.context().require(stream, function);
   device.context().require_alive(function);
+  EBB_REQUIRE(!pinned || !device.context().is_capturing(), function,
+              "no pinned memory is made while a graph is captured, which would use it when it is "
+              "somebody else's: make it before, and copy from and to it");
   detail::DevicePool& pool = pinned ? device.pinned : device.memory;
   const detail::DeviceHeapLease lease(pool, *record.domain);
   const detail::Request wanted{bytes, align, pool.stream_for(stream), birth.place};
@@ -87,6 +90,7 @@ Storage Storage::make_in(const Owner& owner, Bytes bytes, Align align, const Bir
   detail::note_unowned(record);
   if (record.devices != nullptr && !pool.is_pinned()) {
     record.devices->note(device, stream);
+    record.devices->note_made();
   }
   detail::publish(cell, cell.block->data, bytes, pinned ? cpu : stream.device, birth,
                   charge.maker(lease.heap()));

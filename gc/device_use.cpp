@@ -29,6 +29,7 @@ void DeviceUse::begin(PlanSites* sites, const Place& place) noexcept {
   for (std::atomic<std::uint64_t>& lanes : lanes_) {
     lanes.store(0, std::memory_order_relaxed);
   }
+  has_made_.store(false, std::memory_order_relaxed);
   points_.clear();
   sites_ = sites;
   plans_ = nullptr;
@@ -91,6 +92,17 @@ void DeviceUse::end() noexcept {
 bool DeviceUse::is_retired() noexcept {
   std::erase_if(points_, [](const Pending& it) { return is_done(*it.context, it.point); });
   return points_.empty();
+}
+
+std::string DeviceUse::describe_pending() const {
+  std::string names;
+  for (const Pending& it : points_) {
+    const std::string name = to_string(it.context->device());
+    if (names.find(name) == std::string::npos) {
+      names += (names.empty() ? "" : ", ") + name;
+    }
+  }
+  return names;
 }
 
 }  // namespace ebb::inline v0::detail

@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <string>
 #include <vector>
 
 namespace ebb::inline v0::detail {
@@ -33,6 +34,14 @@ class DeviceUse {
     }
   }
 
+  // It made something there. Relaxed, as above. Any thread.
+  void note_made() noexcept {
+    if (!has_made()) {
+      has_made_.store(true, std::memory_order_relaxed);
+    }
+  }
+  bool has_made() const noexcept { return has_made_.load(std::memory_order_relaxed); }
+
   // From here to the end of the iteration by the opening thread.
 
   // A new iteration; sites: of its plans, null where it is to have none.
@@ -40,6 +49,7 @@ class DeviceUse {
   // Returns the replay of what the opening thread makes on a device, which the first call begins;
   // null without a plan. The first heap that it is used with is the one that has a plan.
   Replay* replay() noexcept;
+  bool has_plans() const noexcept { return sites_ != nullptr; }
   void join_replay() noexcept;
   // As Replay::end.
   bool end_replay() noexcept;
@@ -52,6 +62,8 @@ class DeviceUse {
   // Whether all streams have come there. By whoever has the closed record: one thread at a time.
   bool is_retired() noexcept;
   void forget() noexcept { points_.clear(); }
+  // Returns the names of the devices that have not, with commas.
+  std::string describe_pending() const;
 
  private:
   struct Pending {
@@ -61,6 +73,7 @@ class DeviceUse {
 
   std::deque<DeviceMemory>& devices_;
   std::vector<std::atomic<std::uint64_t>> lanes_;  // by device, a bit for each lane
+  std::atomic<bool> has_made_{false};
   std::vector<Pending> points_;
   std::unique_ptr<Replay> replay_;  // made when first needed
   PlanSites* sites_ = nullptr;

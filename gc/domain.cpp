@@ -54,8 +54,7 @@ Domain::Impl::Impl(Domain& its_domain, DomainOptions its_options)
 
 void Domain::Impl::throw_unusable(const char* function) const {
   mark.require_own_process(function);
-  throw std::invalid_argument("[" + std::string(function) +
-                              "] the runtime has been destroyed: nothing can be made in it");
+  throw std::invalid_argument("[" + std::string(function) + "] the runtime has been destroyed");
 }
 
 OwnerRecord& Domain::Impl::make_record(OwnerKind kind, PoolHandle its_pool, std::uint64_t number) {
@@ -70,20 +69,24 @@ OwnerRecord& Domain::Impl::make_record(OwnerKind kind, PoolHandle its_pool, std:
 }
 
 OwnerRecord& Domain::Impl::take_record() {
+  OwnerRecord* found = nullptr;
   {
     const std::lock_guard lock(records_mutex_);
     if (!idle_.empty()) {
-      OwnerRecord& record = *idle_.back();
+      found = idle_.back();
       idle_.pop_back();
-      return record;
+    } else {
+      const auto rested = std::find_if(resting_.begin(), resting_.end(),
+                                       [](const OwnerRecord* r) { return r->is_idle(); });
+      if (rested != resting_.end()) {
+        found = *rested;
+        resting_.erase(rested);
+      }
     }
-    const auto rested = std::find_if(resting_.begin(), resting_.end(),
-                                     [](const OwnerRecord* r) { return r->is_idle(); });
-    if (rested != resting_.end()) {
-      OwnerRecord& record = **rested;
-      resting_.erase(rested);
-      return record;
-    }
+  }
+  if (found != nullptr) {
+    static_cast<void>(found->take_error());  // of what a device did after its loop had ended
+    return *found;
   }
   return make_record(OwnerKind::iteration, long_lived->pool, pool_number);
 }

@@ -21,7 +21,14 @@ detail::DeviceMemory* Domain::Impl::find_device(Device device) noexcept {
   return nullptr;
 }
 
+bool Domain::Impl::captures_here() const noexcept {
+  return std::any_of(devices.begin(), devices.end(),
+                     [](const auto& it) { return it.context().is_capturing(); });
+}
+
 detail::DeviceMemory& Domain::Impl::require_device(Device device, const char* function) {
+  EBB_REQUIRE(device != cpu, function,
+              "the CPU has no streams: name a device of RuntimeOptions::devices");
   detail::DeviceMemory* const found = find_device(device);
   EBB_REQUIRE(found != nullptr, function, "the runtime does not use ", to_string(device),
               ": name it in RuntimeOptions::devices");
@@ -34,10 +41,11 @@ DeviceContext& Domain::device(Device device, const char* function) const {
 }
 
 DeviceContext& Domain::use(Stream stream, const char* function) const {
-  impl_->mark.require_own_process(function);
+  impl_->require_usable(function);
   const detail::DeviceMemory& device = impl_->require_device(stream.device, function);
   device.context().require(stream, function);
   device.context().require_alive(function);
+  device.context().join_capture(stream);
   impl_->note_use(device, stream);
   return device.context();
 }
@@ -46,6 +54,7 @@ void Domain::wait_for(StreamPoint point, const char* function) const {
   const Milliseconds patience = impl_->options.device_deadline;
   const std::string name = to_string(point.stream.device);
   DeviceContext& context = device(point.stream.device, function);
+  context.require_no_capture(function);
   if (!context.wait_until(point, deadline_after(steady_clock(), patience))) {
     throw DeviceError(function, 0, name,
                       "stream " + std::to_string(point.stream.id) + " was not done after " +
@@ -82,6 +91,7 @@ Bytes Domain::empty_cache(Device device) {
   if (of.memory.made() == nullptr && of.pinned.made() == nullptr) {
     return {};
   }
+  of.context().require_no_capture(function);
   const Milliseconds patience = impl_->options.device_deadline;
   Bytes given;
   for (int pass = 0; pass < 2; ++pass) {  // what several streams have used is one's after the first
@@ -117,7 +127,8 @@ void Domain::require_devices(const char* function) {
       std::string text = name;
       text.append(" was lost, and nothing more is done on it: ").append(reason);
       log(LogLevel::error, text);
-      throw DeviceError(function, 0, name, "the device was lost: " + reason, true);
+      throw DeviceError(function, it.context().loss_code(), name, "the device was lost: " + reason,
+                        true);
     }
   }
 }

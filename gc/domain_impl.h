@@ -39,6 +39,8 @@ class Domain::Impl {
   void stay_for_open_guards() noexcept;
 
   // Null where the domain does not have the device.
+  // Whether this thread captures a graph on any of the devices.
+  bool captures_here() const noexcept;
   detail::DeviceMemory* find_device(Device device) noexcept;
   // As Domain::device.
   detail::DeviceMemory& require_device(Device device, const char* function);

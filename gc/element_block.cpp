@@ -85,7 +85,7 @@ Block allocate_for(const OwnerRecord& record, Bytes bytes, Align align, const ch
   const HeapLease lease(record);
   const Block block = lease.heap().try_allocate(bytes, align);
   if (!block) {
-    fail_for_memory(function, record, lease.heap(), bytes);
+    fail_for_memory({function, bytes}, record, lease.heap());
   }
   return block;
 }

@@ -27,10 +27,7 @@ GraphCapture::GraphCapture(Domain& domain, Stream stream)
     : context_(domain.use(stream, function)),
       stream_(stream),
       heap_(heap_of(domain, stream.device)) {
-  if (heap_ != nullptr) {
-    heap_->begin_hold();
-    is_holding_ = true;
-  }
+  is_holding_ = heap_ != nullptr && heap_->begin_hold();
 }
 
 GraphCapture::~GraphCapture() {
@@ -44,14 +41,18 @@ void GraphCapture::abandon() noexcept {
   }
 }
 
-bool GraphCapture::begin(const Owner& owner) {
-  Replay* const replay = heap_ != nullptr ? owner.record()->devices->replay() : nullptr;
-  if (replay == nullptr || !replay->attach(*heap_, stream_)) {
+bool GraphCapture::begin(const Owner& owner, Made made) {
+  if (!is_holding_) {
     return false;
   }
-  context_.begin_capture(stream_);
-  is_capturing_ = true;
-  return true;
+  if (made != Made::nothing) {
+    Replay* const replay = owner.record()->devices->replay();
+    if (replay == nullptr || !replay->attach(*heap_, stream_)) {
+      return false;
+    }
+  }
+  is_capturing_ = context_.begin_capture(stream_);
+  return is_capturing_;
 }
 
 GraphExec GraphCapture::end(GraphExec into) {
@@ -60,12 +61,18 @@ GraphExec GraphCapture::end(GraphExec into) {
 }
 
 HeldBlocks GraphCapture::take() noexcept {
-  return std::exchange(is_holding_, false) ? heap_->end_hold() : HeldBlocks();
+  return std::exchange(is_holding_, false) ? heap_->end_hold(stream_) : HeldBlocks();
 }
 
-bool is_as_planned(const Owner& owner) noexcept {
+Made made_by(const Owner& owner) noexcept {
   detail::DeviceUse* const devices = owner.record()->devices.get();
-  return devices != nullptr && devices->plans() != nullptr && devices->replay()->is_as_planned();
+  if (devices == nullptr || !devices->has_made()) {
+    return Made::nothing;
+  }
+  if (devices->plans() == nullptr) {
+    return devices->has_plans() ? Made::otherwise : Made::without_plans;
+  }
+  return devices->replay()->is_as_planned() ? Made::as_planned : Made::otherwise;
 }
 
 }  // namespace ebb::inline v0

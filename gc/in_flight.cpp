@@ -49,20 +49,41 @@ void CloseSeries::Impl::add_unretired(OwnerRecord& record) noexcept {
   }
 }
 
-void CloseSeries::Impl::drop_retired() {
-  std::erase_if(unretired_, [this](const Unretired& unretired) {
+// Returns the first error that came after a close, if any.
+std::exception_ptr CloseSeries::Impl::drop_retired() noexcept {
+  std::exception_ptr failed;
+  std::erase_if(unretired_, [&](const Unretired& unretired) {
     const bool retired = is_retired(*unretired.record);
     if (retired) {
+      std::exception_ptr late = unretired.record->take_error();
+      failed = failed == nullptr ? std::move(late) : failed;
       domain->impl().give_record(*unretired.record);
     }
     return retired;
   });
   has_unretired.store(!unretired_.empty(), std::memory_order_relaxed);
+  return failed;
 }
 
-void CloseSeries::Impl::wait_for_devices(std::size_t most) {
-  if (!has_unretired.load(std::memory_order_relaxed)) {
-    return;
+// The devices are asked for under the lock: others may drop the record.
+void CloseSeries::Impl::throw_late(std::uint64_t iteration, const char* function) {
+  std::string devices;
+  {
+    const std::lock_guard lock(unretired_mutex_);
+    for (const Unretired& it : unretired_) {
+      if (it.iteration == iteration && it.record->devices != nullptr) {
+        devices = it.record->devices->describe_pending();
+      }
+    }
+  }
+  throw DeviceError(function, 0, devices,
+                    describe(*this, iteration) + " after " +
+                        std::to_string(options.device_deadline.count()) + " ms");
+}
+
+void CloseSeries::Impl::wait_for_devices(std::size_t most, const char* function) {
+  if (!has_unretired.load(std::memory_order_relaxed) || domain->impl().captures_here()) {
+    return;  // what is captured runs later, in its order
   }
   Clock& clock = domain->clock();
   const TimePoint start = clock.now();
@@ -71,19 +92,21 @@ void CloseSeries::Impl::wait_for_devices(std::size_t most) {
   std::chrono::microseconds nap = shortest_nap;
   for (;;) {
     Unretired oldest{};
+    std::exception_ptr failed;
     {
       const std::lock_guard lock(unretired_mutex_);
-      drop_retired();
-      if (unretired_.size() < most) {
-        return;
-      }
-      oldest = unretired_.front();
+      failed = drop_retired();
+      oldest = unretired_.size() < most ? oldest : unretired_.front();
+    }
+    if (failed != nullptr) {
+      store(std::move(failed));
+    }
+    if (oldest.record == nullptr) {
+      return;
     }
     const TimePoint now = clock.now();
     if (now >= deadline) {
-      throw DeviceError("Iteration::Iteration", 0, "",
-                        describe(*this, oldest.iteration) + " after " +
-                            std::to_string(options.device_deadline.count()) + " ms");
+      throw_late(oldest.iteration, function);
     }
     if (notice.is_due(now)) {
       domain->log(LogLevel::warning, describe(*this, oldest.iteration));

@@ -84,6 +84,9 @@ void Job::fail(const std::exception_ptr& error) noexcept {
   if (counts_ != Counts::nothing && owner_.record()->store_error(owner_.generation(), error)) {
     return;
   }
+  if (counts_ == Counts::device_work) {
+    owner_.record()->store_late_error(error);
+  }
   if (Domain* const domain = owner_.domain()) {
     detail::log_safely(*domain, LogLevel::error, [&error] {
       return "a task failed after its iteration had closed: " + detail::describe_error(error);

@@ -47,7 +47,10 @@ OpenOwner::OpenOwner(CloseSeries& series, std::uint64_t iteration, Place place)
   impl.domain->impl().require_usable("Iteration");
   series.rethrow_stored();
   detail::drop_stale_owner();
-  impl.wait_for_devices(impl.options.in_flight);
+  impl.wait_for_devices(impl.options.in_flight, "Iteration::Iteration");
+  if (impl.has_stored.load(std::memory_order_relaxed)) [[unlikely]] {
+    series.rethrow_stored();  // what a device has called since a close
+  }
   impl.domain->require_devices("Iteration");
   run_idle_releases(impl.domain->impl());
   record_ = impl.spare.exchange(nullptr, std::memory_order_acquire);
@@ -215,6 +218,9 @@ void OpenOwner::let_go() noexcept {
   if (record.device_work.load(std::memory_order_seq_cst) != 0 ||
       (record.devices != nullptr && !record.devices->is_retired())) [[unlikely]] {
     return impl.add_unretired(record);
+  }
+  if (const std::exception_ptr late = record.take_error()) [[unlikely]] {
+    impl.store(late);
   }
   OwnerRecord* expected = nullptr;
   const bool is_idle = record.live() == 0 && record.jobs.load(std::memory_order_seq_cst) == 0;

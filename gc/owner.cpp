@@ -10,8 +10,11 @@
 #include <ebb/alloc/fork.h>
 #include <ebb/gc/owner.h>
 
+#include <memory>
+#include <new>
 #include <stdexcept>
 #include <string>
+#include <utility>
 
 namespace ebb::inline v0 {
 
@@ -73,14 +76,21 @@ StreamScope::StreamScope(const Owner& owner, Stream stream) : saved_(detail::slo
   if (stream.device != cpu) {
     owner.domain()->device(stream.device, function).require(stream, function);
   }
+  if (!saved_) {
+    kept_ = owner.domain()->weak_from_this().lock();
+  }
   set_ = (saved_ ? saved_ : owner).on(stream);
   detail::slot().owner = set_;
 }
 
-// Guards may have ended in another order: then somebody else's stream is there.
+// Guards may have ended in another order: then somebody else's stream is there, and who restores
+// this one later finds the domain.
 StreamScope::~StreamScope() {
-  if (detail::slot().owner == set_) {
+  const Owner& current = detail::slot().owner;
+  if (current == set_) {
     detail::slot().owner = saved_;
+  } else if (current && kept_ != nullptr) {
+    detail::leave_behind(new (std::nothrow) std::shared_ptr<Domain>(std::move(kept_)));
   }
 }
 

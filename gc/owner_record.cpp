@@ -156,6 +156,14 @@ bool OwnerRecord::store_error(std::uint64_t wanted, const std::exception_ptr& er
   return false;
 }
 
+void OwnerRecord::store_late_error(const std::exception_ptr& error) noexcept {
+  const std::lock_guard lock(mutex);
+  if (first_error_ == nullptr) {
+    first_error_ = error;
+    has_error.store(true, std::memory_order_seq_cst);
+  }
+}
+
 std::exception_ptr OwnerRecord::take_error() noexcept {
   if (!has_error.load(std::memory_order_seq_cst)) {
     return nullptr;

@@ -140,6 +140,9 @@ class alignas(64) OwnerRecord {
   // Keeps the first error of generation wanted for its close to take. False, and nothing is kept,
   // when that is over: its close has looked already. Any thread.
   bool store_error(std::uint64_t wanted, const std::exception_ptr& error) noexcept;
+  // Keeps the first error after the end of the generation for who finds the record retired. By who
+  // counts in device_work: until then it is not used again. Any thread.
+  void store_late_error(const std::exception_ptr& error) noexcept;
   std::exception_ptr take_error() noexcept;
 
   // Lets the closing thread look again, if one waits. Any thread.

@@ -74,7 +74,9 @@ class CloseSeries::Impl {
   // Leaves them to their devices: the records rest.
   void leave_devices() noexcept;
   // Waits until less than most iterations are unretired. Throws DeviceError.
-  void wait_for_devices(std::size_t most);
+  void wait_for_devices(std::size_t most, const char* function);
+  // An error that the next open or finish() throws; a further one is logged.
+  void store(std::exception_ptr error) noexcept;
 
   const std::shared_ptr<Domain> domain;
   const CloseOptions options;
@@ -116,7 +118,8 @@ class CloseSeries::Impl {
   const std::function<void()>& hook_at(std::size_t i);
   News note(const Place& place, const Strand& strand, bool after_warmup);
   void forget_unseen(const Strand& strand) noexcept;
-  void drop_retired();
+  std::exception_ptr drop_retired() noexcept;
+  [[noreturn]] void throw_late(std::uint64_t iteration, const char* function);
 
   std::vector<Known> history_;
   detail::PlaceIndex known_;            // of history_

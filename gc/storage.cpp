@@ -82,7 +82,8 @@ Storage Storage::make(const Owner& owner, Bytes bytes, Align align, const Birth&
 Storage Storage::make_after_refusal(const Owner& owner, Bytes bytes, Align align,
                                     const Birth& birth) {
   if (!detail::make_room(*owner.record(), bytes, cpu)) {
-    detail::fail_for_memory("Storage::make", *owner.record(), *detail::slot().heap, bytes);
+    detail::fail_for_memory({"Storage::make", bytes, birth.place}, *owner.record(),
+                            *detail::slot().heap);
   }
   return make_slowly(owner, bytes, align, birth);
 }
@@ -98,7 +99,7 @@ Storage Storage::make_slowly(const Owner& owner, Bytes bytes, Align align, const
     return lease.take_cell_with_block(bytes, align, owner.stream(), birth.place);
   });
   if (taken == nullptr) {
-    detail::fail_for_memory("Storage::make", charge.record(), heap, bytes);
+    detail::fail_for_memory({"Storage::make", bytes, birth.place}, charge.record(), heap);
   }
   detail::StorageCell& cell = detail::cell_of(*taken);
   const BlockRecord& block = *cell.block;
@@ -119,7 +120,8 @@ Storage Storage::wrap(const Owner& owner, DataPtr data, Bytes bytes, const Birth
   auto* const cell =
       static_cast<detail::StorageCell*>(static_cast<void*>(lease.heap().take_cell()));
   if (cell == nullptr) {
-    detail::fail_for_memory("Storage::wrap", charge.record(), lease.heap(), cell_bytes);
+    detail::fail_for_memory({"Storage::wrap", cell_bytes, birth.place}, charge.record(),
+                            lease.heap());
   }
   detail::note_unowned(charge.record());
   std::construct_at(&cell->ptr, std::move(data));  // over one that holds nothing

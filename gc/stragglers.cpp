@@ -181,16 +181,17 @@ std::string describe_holders(const std::vector<StragglerPlace>& places) {
 
 }  // namespace
 
-void fail_for_memory(const char* function, const Domain::Impl& domain, const PoolHandle& pool,
-                     const Heap& heap, Bytes asked) {
-  OutOfMemoryInfo info = heap.explain(asked);
+void fail_for_memory(const Refusal& refusal, const Domain::Impl& domain, const PoolHandle& pool,
+                     const Heap& heap) {
+  OutOfMemoryInfo info = heap.explain(refusal.asked);
   info.holders = describe_holders(find_live(domain, pool));
-  throw OutOfMemory(function, std::move(info));
+  info.place = refusal.place;
+  info.device = refusal.device;
+  throw OutOfMemory(refusal.function, std::move(info));
 }
 
-void fail_for_memory(const char* function, const OwnerRecord& record, const Heap& heap,
-                     Bytes asked) {
-  fail_for_memory(function, record.domain->impl(), record.pool, heap, asked);
+void fail_for_memory(const Refusal& refusal, const OwnerRecord& record, const Heap& heap) {
+  fail_for_memory(refusal, record.domain->impl(), record.pool, heap);
 }
 
 void append_jobs(std::string& text, const std::vector<JobPlace>& places) {

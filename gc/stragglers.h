@@ -47,13 +47,21 @@ std::vector<StragglerPlace> find_live(const Domain::Impl& domain);
 // Returns "3 storages (1.5 MiB)".
 std::string describe_total(const std::vector<StragglerPlace>& places);
 
+// A request that a heap has refused.
+struct Refusal {
+  const char* function;
+  Bytes asked;
+  Place place = {};   // the line that asked, where it is known
+  Bytes device = {};  // all the memory of its device, where it has one
+};
+
 // Throws OutOfMemory with what heap says and one line for each of the five places that hold most
 // bytes of its pool. Takes the replace mutex. [alloc.resource]
-[[noreturn, gnu::cold]] void fail_for_memory(const char* function, const Domain::Impl& domain,
-                                             const PoolHandle& pool, const Heap& heap, Bytes asked);
+[[noreturn, gnu::cold]] void fail_for_memory(const Refusal& refusal, const Domain::Impl& domain,
+                                             const PoolHandle& pool, const Heap& heap);
 // The same for the pool of record.
-[[noreturn, gnu::cold]] void fail_for_memory(const char* function, const OwnerRecord& record,
-                                             const Heap& heap, Bytes asked);
+[[noreturn, gnu::cold]] void fail_for_memory(const Refusal& refusal, const OwnerRecord& record,
+                                             const Heap& heap);
 
 // Appends one line per place to text.
 void append_jobs(std::string& text, const std::vector<JobPlace>& places);

@@ -49,7 +49,6 @@ class BatchProbe {
     const Place at{"largest_batch", ++places_};
     run_twice(batch, at);
     const std::vector<std::shared_ptr<PlanSet>> sets = detail::plan_sets(loop_);
-    // Of host memory: a device's come later.
     const std::shared_ptr<PlanSet>& plans = *std::find_if(
         sets.begin(), sets.end(), [&at](const auto& set) { return set->place().is_same_as(at); });
     if (plans->stats().iterations == 0) {
@@ -90,8 +89,13 @@ void check(const Runtime& rt, const RunStep& step, const BatchProbeOptions& opti
   if (rt.options().bypass) {
     refuse("the runtime takes every block from the system (bypass): nothing is planned");
   }
-  if (rt.owner() != rt.domain()->long_lived()) {
+  const Owner owner = rt.owner();
+  if (owner.record() != rt.domain()->long_lived().record()) {
     refuse("an iteration is open on this thread");
+  }
+  if (owner.stream().device != cpu) {
+    refuse("the budget is for host memory, and what this thread makes is on " +
+           to_string(owner.stream().device) + ": call it outside of the StreamScope");
   }
   const std::vector<std::size_t>& batches = options.batches;
   const std::size_t first = batches.empty() ? 0 : batches.front();

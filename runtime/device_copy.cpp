@@ -130,12 +130,12 @@ Storage take_staging(const Tensor& tensor, Stream stream) {
 void require_same_dtype(const Tensor& to, const Tensor& from, const char* function) {
   EBB_REQUIRE(to.dtype() == from.dtype(), function, "a device does not convert from ",
               to_string(from.dtype()), " to ", to_string(to.dtype()),
-              ": convert it on the host, with to(dtype)");
+              ": convert it in host memory, with to(ebb::cpu).to(dtype)");
 }
 
 // A graph would use the host's memory each time that it is launched.
-void require_no_capture(bool is_pinned, const DeviceContext& context, const char* function) {
-  EBB_REQUIRE(is_pinned || !context.is_capturing(), function,
+void require_direct(bool is_direct, const DeviceContext& context, const char* function) {
+  EBB_REQUIRE(is_direct || !context.is_capturing(), function,
               "while a graph is captured, only empty_pinned() tensors of the same type are copied "
               "from and to the host: do it before or after the captured step");
 }
@@ -145,7 +145,7 @@ void upload(const Tensor& to, const Tensor& from, const char* function) {
   DeviceContext& context = to.storage().domain().use(stream, function);
   Copier copier(context, stream);
   const bool direct = from.storage().is_pinned() && from.dtype() == to.dtype();
-  require_no_capture(direct, context, function);
+  require_direct(direct, context, function);
   const Storage staging = direct ? Storage() : take_staging(to, stream);
   if (!staging) {
     require_same_dtype(to, from, function);
@@ -167,7 +167,7 @@ void download(const Tensor& to, const Tensor& from, const char* function) {
   DeviceContext& context = domain.use(stream, function);
   Copier copier(context, stream);
   const bool direct = to.storage().is_pinned() && from.dtype() == to.dtype();
-  require_no_capture(direct, context, function);
+  require_direct(direct, context, function);
   const Storage staging = direct ? Storage() : take_staging(from, stream);
   if (!staging) {
     require_same_dtype(to, from, function);
@@ -244,8 +244,17 @@ void fill_by_device(const Tensor& tensor, const std::byte* element, const char* 
   context.fill(Layout(tensor).data, pattern, count, stream);
 }
 
-Tensor host_copy(const Tensor& tensor) {
-  Tensor copy = empty(tensor.storage().domain().long_lived(), tensor.shape(), tensor.dtype());
+void require_no_capture(const Storage& from, Device to, const char* function) {
+  const Device device = to == cpu ? from.device() : to;
+  if (device != cpu && (to == cpu || from.device() == cpu)) {
+    require_direct(from.is_pinned(), from.domain().device(device, function), function);
+  }
+}
+
+Tensor host_copy(const Tensor& tensor, const char* function) {
+  const Domain& domain = tensor.storage().domain();
+  domain.require_usable(function);
+  Tensor copy = empty(domain.long_lived(), tensor.shape(), tensor.dtype());
   copy.copy_(tensor);
   return copy;
 }

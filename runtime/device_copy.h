@@ -16,7 +16,12 @@ void copy_by_device(const Tensor& to, const Tensor& from, const char* function);
 // Queues the writing of an element, given by its bytes, to all of a contiguous tensor.
 void fill_by_device(const Tensor& tensor, const std::byte* element, const char* function);
 
-// Returns a copy in host memory that is charged to the runtime; waits for it.
-Tensor host_copy(const Tensor& tensor);
+// Throws std::invalid_argument where a copy of from to memory of a device, or of the host, would
+// wait, or read memory that is not pinned, while this thread captures.
+void require_no_capture(const Storage& from, Device to, const char* function);
+
+// Returns a copy in host memory that is charged to the runtime; waits for it. Throws
+// std::invalid_argument, with function in brackets, once the runtime has been destroyed.
+Tensor host_copy(const Tensor& tensor, const char* function);
 
 }  // namespace ebb::inline v0::detail

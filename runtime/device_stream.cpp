@@ -24,13 +24,21 @@ DeviceContext& context_of(Runtime& rt, Device device, const char* function) {
   return rt.domain()->device(device, function);
 }
 
-// Throws for a tensor that nothing on stream can use.
-void require_usable_on(Stream stream, const Tensor& tensor) {
+// Throws for a tensor, the one at index of its list, that nothing on stream can use.
+void require_usable_on(Stream stream, const Tensor& tensor, std::size_t index) {
   constexpr const char* function = "launch";
-  EBB_REQUIRE(tensor.defined(), function, "a tensor is undefined");
-  EBB_REQUIRE(tensor.device() == stream.device || tensor.storage().is_pinned(), function,
-              "a tensor is on ", to_string(tensor.device()), ", and the stream on ",
-              to_string(stream.device), ": copy it there with to()");
+  const std::string which = "tensor " + std::to_string(index);
+  EBB_REQUIRE(tensor.defined(), function, which, " of the list is undefined");
+  if (tensor.device() == stream.device || tensor.storage().is_pinned()) {
+    return;
+  }
+  const std::string what = which + " of the list, " + std::string(to_string(tensor.dtype())) +
+                           to_string(tensor.shape()) + ", is ";
+  EBB_REQUIRE(tensor.device() != cpu, function, what,
+              "in host memory that is not pinned, and the stream on ", to_string(stream.device),
+              ": copy it there with to(), or make it with empty_pinned()");
+  detail::require_failed(function, what, "on ", to_string(tensor.device()), ", and the stream on ",
+                         to_string(stream.device), ": copy it there with to()");
 }
 
 }  // namespace
@@ -91,12 +99,15 @@ void make_wait(Runtime& rt, Stream later, Stream earlier) {
 }
 
 bool is_done(Runtime& rt, StreamPoint point) {
-  return context_of(rt, point.stream.device, "is_done").is_done(point);
+  DeviceContext& context = context_of(rt, point.stream.device, "is_done");
+  context.require_no_capture("is_done");
+  return context.is_done(point);
 }
 
 bool synchronise(Runtime& rt, StreamPoint point, Milliseconds patience) {
-  return context_of(rt, point.stream.device, "synchronise")
-      .wait_until(point, deadline_after(steady_clock(), patience));
+  DeviceContext& context = context_of(rt, point.stream.device, "synchronise");
+  context.require_no_capture("synchronise");
+  return context.wait_until(point, deadline_after(steady_clock(), patience));
 }
 
 bool synchronise(Runtime& rt, Stream stream, Milliseconds patience) {
@@ -126,8 +137,9 @@ namespace detail {
 void* begin_launch(Runtime& rt, Stream stream, TensorList tensors) {
   rt.domain()->require_usable("launch");
   DeviceContext& context = rt.domain()->use(stream, "launch");
+  std::size_t index = 0;
   for (const Tensor& tensor : tensors) {
-    require_usable_on(stream, tensor);
+    require_usable_on(stream, tensor, index++);
   }
   for (const Tensor& tensor : tensors) {
     const Stream own = tensor.storage().stream();

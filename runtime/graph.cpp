@@ -18,6 +18,8 @@ namespace {
 
 // How long the end of a step whose runtime has gone waits for launches that still run functions.
 constexpr std::chrono::seconds calls_patience{5};
+// After how many runs that become no graph that is told.
+constexpr std::uint64_t eager_told = 100;
 
 }  // namespace
 
@@ -29,7 +31,10 @@ class GraphStep::Impl {
         host_calls_(detail::host_calls(loop.runtime()).shared_from_this()),
         stream_(stream),
         context_(domain_->use(stream, "GraphStep::GraphStep")),
-        place_(at) {}
+        place_(at) {
+    EBB_REQUIRE(stream.id != 0, "GraphStep",
+                "the default stream cannot be captured: make a DeviceStream");
+  }
   Impl(const Impl&) = delete;
   Impl& operator=(const Impl&) = delete;
   Impl(Impl&&) = delete;
@@ -42,10 +47,16 @@ class GraphStep::Impl {
 
   void run(Call body, void* context) {
     const OwnerScope scope(loop_.runtime().owner().on(stream_));
+    if (context_.is_capturing()) {
+      return run_eagerly(body, context);  // the work is that of the step around this one
+    }
+    if (calls_ != nullptr) {
+      calls_->rethrow();
+    }
     if (graph_.id != 0 && !is_stale_) {
       return launch();
     }
-    if (!is_confirmed_ && !is_stale_) {
+    if (!is_confirmed() && !is_stale_) {
       return run_eagerly(body, context);
     }
     capture(body, context);
@@ -61,7 +72,6 @@ class GraphStep::Impl {
 
  private:
   void launch() {
-    calls_->rethrow();
     Iteration it(loop_, place_);
     domain_->use(stream_, "GraphStep::run").launch(graph_, stream_);
     ++stats.launches;
@@ -71,26 +81,62 @@ class GraphStep::Impl {
   void run_eagerly(Call body, void* context) {
     Iteration it(loop_, place_);
     run_in(it, body, context);
+    tell_when_long();
   }
   void run_in(Iteration& it, Call body, void* context) {
     ++stats.eager;
-    is_confirmed_ = false;
+    ++eager_running_;
+    stats.why_eager = "the body threw";
     body(context, it);
-    const bool as_planned = is_as_planned(it.owner());
-    is_confirmed_ = it.close_briefly().clean() && as_planned;
+    made_ = made_by(it.owner());
+    stats.why_eager = "the close threw";
+    stats.why_eager = why_eager(it.close_briefly().clean());
   }
+  void tell_when_long() {
+    if (eager_running_ < eager_told || is_told_) {
+      return;
+    }
+    is_told_ = true;
+    domain_->log(LogLevel::warning, "loop \"" + loop_.options().name + "\": the GraphStep of " +
+                                        place_.file + ":" + std::to_string(place_.line) +
+                                        " has run " + std::to_string(eager_running_) +
+                                        " times without becoming a graph: " +
+                                        (is_confirmed() ? "its plans change" : stats.why_eager));
+  }
+  const char* why_eager(bool clean) const noexcept {
+    if (!clean) {
+      return "what it makes lives on, or a task of it does";
+    }
+    switch (made_) {
+      case Made::without_plans:
+        return "it makes tensors, and its loop has no plans (LoopOptions::plans)";
+      case Made::otherwise:
+        return "what it makes has no plan yet, or differs from the runs before";
+      case Made::nothing:
+      case Made::as_planned:
+        break;
+    }
+    return "";
+  }
+  bool is_confirmed() const noexcept { return *stats.why_eager == '\0'; }
 
   void capture(Call body, void* context) {
     GraphCapture capture(*domain_, stream_);
     Iteration it(loop_, place_);
-    if (!capture.begin(it.owner())) {
+    if (!capture.begin(it.owner(), made_)) {
       drop_graph();
-      return run_in(it, body, context);
+      run_in(it, body, context);
+      if (!capture.is_possible()) {
+        stats.why_eager = "its thread keeps no memory of the device";
+      }
+      return tell_when_long();
     }
     try {
       auto calls = std::make_unique<detail::RepeatedCalls>();
-      const Collecting collecting(*host_calls_, stream_.device, *calls);
-      body(context, it);
+      {
+        const Collecting collecting(*host_calls_, stream_.device, *calls);
+        body(context, it);
+      }
       const GraphExec made = capture.end(graph_);
       const bool updated = made == graph_;
       if (!updated) {
@@ -103,17 +149,19 @@ class GraphStep::Impl {
       require_nothing_left(it.close());
       held_ = capture.take();
       is_stale_ = false;
+      eager_running_ = 0;
       ++stats.captures;
       stats.updates += updated ? 1 : 0;
     } catch (...) {
       capture.abandon();
       drop_graph();
-      is_confirmed_ = false;
+      stats.why_eager = "its last capture failed";
       throw;
     }
   }
 
-  // While a thread captures, what it queues as host functions is the graph's.
+  // While a thread captures, what it queues as host functions is the graph's. It ends before the
+  // capture does: from then on another thread may.
   class Collecting {
    public:
     Collecting(detail::HostCalls& host_calls, Device device, detail::RepeatedCalls& calls)
@@ -184,8 +232,10 @@ class GraphStep::Impl {
   GraphExec graph_;
   std::unique_ptr<detail::RepeatedCalls> calls_;  // the graph's
   HeldBlocks held_;
-  bool is_confirmed_ = false;  // the last run was as planned
-  bool is_stale_ = false;      // the graph is only to be changed
+  Made made_ = Made::otherwise;      // by the last run
+  std::uint64_t eager_running_ = 0;  // one after the other
+  bool is_told_ = false;             // that these are many
+  bool is_stale_ = false;            // the graph is only to be changed
 };
 
 GraphStep::GraphStep(Loop& loop, Stream stream, Place at)

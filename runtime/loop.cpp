@@ -113,9 +113,13 @@ bool Loop::wait_plan(Milliseconds patience) {
 std::vector<LoopPlans> Loop::plans() const {
   require_own_process("Loop::plans");
   std::vector<LoopPlans> all;
-  for (const std::shared_ptr<PlanSet>& set : impl_->series.plans()) {
-    all.push_back({set->place(), set->stats(), set->plans()});
-  }
+  const auto add = [&all](const std::vector<std::shared_ptr<PlanSet>>& sets, bool on_device) {
+    for (const std::shared_ptr<PlanSet>& set : sets) {
+      all.push_back({set->place(), set->stats(), set->plans(), on_device});
+    }
+  };
+  add(impl_->series.plans(), false);
+  add(impl_->series.device_plans(), true);
   return all;
 }
 

@@ -44,8 +44,8 @@ Bytes device_limit(const RuntimeOptions& options, const DeviceInfo& info) {
 std::vector<DomainDevice> domain_devices(const RuntimeOptions& options) {
   std::vector<DomainDevice> devices;
   for (OpenDevice& it : open_devices("Runtime", options.devices, options.backend)) {
-    devices.push_back(
-        {std::move(it.context), device_limit(options, it.info), options.pinned_limit});
+    devices.push_back({std::move(it.context), device_limit(options, it.info), options.pinned_limit,
+                       it.info.memory});
   }
   return devices;
 }

@@ -144,7 +144,7 @@ void Tensor::require_contiguous(const char* function) const {
 void Tensor::require_host(const char* function) const {
   require_defined(function);
   EBB_REQUIRE(storage_.device() == cpu, function, "the tensor is on ", to_string(storage_.device()),
-              ", where only its device can use it");
+              ", where only its device can use it: use a copy in host memory, to(ebb::cpu)");
   require_in_storage(function);
 }
 

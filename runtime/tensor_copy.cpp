@@ -156,6 +156,7 @@ Tensor Tensor::to(Owner owner, Place at) const {
   require_defined("Tensor::to");
   require_in_storage("Tensor::to");
   EBB_REQUIRE(owner, "Tensor::to", "the owner is empty: pass a Runtime or an Iteration");
+  detail::require_no_capture(storage_, owner.stream().device, "Tensor::to");
   Tensor copy = empty(owner, shape_, dtype_, at);
   copy.copy_(*this);
   return copy;
@@ -181,7 +182,9 @@ Tensor Tensor::to(DType dtype, Place at) const {
     return *this;
   }
   detail::require_convertible(dtype_, dtype, "Tensor::to");
-  Tensor converted = empty(Owner::current("Tensor::to"), shape_, dtype, at);
+  const Owner owner = Owner::current("Tensor::to");
+  const bool is_there = owner.stream().device == storage_.device();
+  Tensor converted = empty(is_there ? owner : owner.on(storage_.stream()), shape_, dtype, at);
   converted.copy_(*this);
   return converted;
 }
@@ -192,8 +195,9 @@ void Tensor::read_item(void* out, DType as) const {
   EBB_REQUIRE(elements() == 1, "Tensor::item", "the shape ", to_string(shape_), " has ",
               std::to_string(elements()), " elements, not one");
   detail::require_convertible(dtype_, as, "Tensor::item");
+  detail::require_no_capture(storage_, cpu, "Tensor::item");
   if (device() != cpu) {
-    return detail::host_copy(*this).read_item(out, as);
+    return detail::host_copy(*this, "Tensor::item").read_item(out, as);
   }
   // As u8 a bool's byte is looked at: copied, a byte that is not 0 or 1 would be no C++ bool.
   const bool booleans = dtype_ == DType::boolean && as == DType::boolean;

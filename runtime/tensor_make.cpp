@@ -20,6 +20,8 @@ Tensor make(const char* function, Owner owner, const Shape& shape, DType dtype, 
   const Device device = owner.stream().device;
   const Birth birth{at, birth_note(dtype, shape, device)};
   if (!is_plain(dtype)) [[unlikely]] {
+    EBB_REQUIRE(device == cpu, function, "strings live in host memory, not on ", to_string(device),
+                ": name an owner whose stream is Stream{}, such as it.owner().on(ebb::Stream{})");
     const auto count = static_cast<std::size_t>(shape.elements());
     return {Storage::make_elements(owner, element_ops<std::string>, count, birth), dtype, shape};
   }

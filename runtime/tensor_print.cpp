@@ -138,7 +138,7 @@ void append_elements(std::string& text, const Tensor& tensor) {
   } else if (tensor.device() == cpu) {
     Printer(tensor, text).print();
   } else {
-    Printer(detail::host_copy(tensor), text).print();
+    Printer(detail::host_copy(tensor, "to_string"), text).print();
   }
 }
 

@@ -130,10 +130,11 @@ std::string CudaBackend::missing() {
   if (succeeded(result)) {
     return count == 0 ? "no CUDA device found" : "";
   }
-  int driver = 0;
-  const bool none = !succeeded(cudaDriverGetVersion(&driver)) || driver == 0;
-  return std::string(none ? "driver not found: " : "driver does not work: ") +
-         cudaGetErrorString(result);
+  if (result == cudaErrorInsufficientDriver) {  // what the runtime says of none, too
+    return "no NVIDIA driver is installed, or it is older than CUDA " +
+           std::to_string(CUDART_VERSION / 1000) + " needs";
+  }
+  return std::string("driver does not work: ") + cudaGetErrorString(result);
 }
 
 void CudaBackend::make_stream(Stream stream) {

@@ -43,7 +43,7 @@ ebb::RuntimeOptions runtime_options(const Options& options) {
     runtime.devices.push_back(options.device);
   }
   if (options.device.kind == ebb::DeviceKind::sim) {
-    runtime.backend = ebb::SimMachine({.devices = options.device.index + 1}).backend();
+    runtime.backend = ebb::SimMachine().backend();
   }
   return runtime;
 }
@@ -68,8 +68,8 @@ void train(const Options& options) {
   for (auto& it : loop.over(loader, {.epochs = options.epochs})) {
     auto [x, y] = it.fields<2>();         // the loader's memory: no iteration counts it
     ebb::Tensor loss = model.step(x, y);  // what it makes belongs to this iteration
-    it.log("loss", loss);
-    report.step(y.size(0), loss.item<float>());
+    it.log("loss", loss);                 // read when a device gets there: nothing waits
+    report.step(y.size(0), loss);
   }
   loop.finish();
   report.end_training();

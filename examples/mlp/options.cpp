@@ -26,11 +26,17 @@ CLI::Validator between(T low, T high) {
 }
 
 ebb::Device device_of(const std::string& text) {
+  const auto refuse = [](const std::string& why) { throw CLI::ValidationError("--device", why); };
+  ebb::Device device;
   try {
-    return ebb::parse_device(text);
-  } catch (const std::invalid_argument& error) {
-    throw CLI::ValidationError("--device", error.what());
+    device = ebb::parse_device(text);
+  } catch (const std::invalid_argument&) {
+    refuse("\"" + text + "\" names no device; known forms: cpu, cuda, cuda:N, sim");
   }
+  if (device.kind == ebb::DeviceKind::sim && device.index != 0) {
+    refuse("there is one simulated device, sim, and no " + text);
+  }
+  return device;
 }
 
 void add_options(CLI::App& app, Options& options) {

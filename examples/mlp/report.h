@@ -10,15 +10,14 @@
 
 #include <chrono>
 #include <optional>
-#include <vector>
 
 class Report {
  public:
   Report(const Options& options, ebb::Loop& loop, std::uint64_t steps_per_epoch);
 
-  // Counts a step; after the last of an epoch prints the mean of the loss that the loop logged.
-  // No heap call but at epoch ends.
-  void step(std::int64_t samples, float loss);
+  // Counts a step, whose loss is a scalar on any device; after the last of an epoch waits for the
+  // device, and prints the mean of the loss that the loop logged.
+  void step(std::int64_t samples, const ebb::Tensor& loss);
   // Stops the clock, and notes what the iterations used.
   void end_training();
   // Prints the summary, and writes the JSON file if one was asked for.
@@ -26,6 +25,7 @@ class Report {
 
  private:
   double seconds() const;
+  void print_device() const;
   void print_plan() const;
   void end_epoch();
   void write_json(double accuracy) const;
@@ -34,10 +34,12 @@ class Report {
   ebb::Loop& loop_;
   std::uint64_t steps_per_epoch_;
   std::uint64_t samples_ = 0;
-  std::vector<float> losses_;
+  std::uint64_t steps_ = 0;
+  ebb::Tensor losses_;  // of all steps, where they are made: so that nobody waits for one
   std::optional<ebb::Progress> progress_;
   std::chrono::steady_clock::time_point begin_;
   std::chrono::steady_clock::time_point end_;
   ebb::LoopStats used_;
+  ebb::CacheInfo device_;  // what was used of the device's memory, where there is one
   std::optional<ebb::LoopPlans> plan_;
 };

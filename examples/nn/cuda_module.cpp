@@ -38,7 +38,9 @@ std::vector<std::string> places() {
 std::shared_ptr<void> open_module() {
   std::string reasons;
   for (const std::string& place : places()) {
-    if (void* const module = ::dlopen(place.c_str(), RTLD_NOW | RTLD_LOCAL)) {
+    // It stays in the process: cuBLAS brings a C++ library of its own, which takes memory when it
+    // is loaded and gives none back.
+    if (void* const module = ::dlopen(place.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE)) {
       return {module, [](void* opened) { ::dlclose(opened); }};
     }
     // NOLINTNEXTLINE(concurrency-mt-unsafe): glibc's is the thread's own

@@ -66,7 +66,8 @@ def test_results():
         first = results(folder, "--seed", 3, "--workers", 0)
         fact("the JSON file has what it should", set(first) >= {
             "accuracy", "losses", "samples_per_s", "steps", "peak_rss_bytes", "live_peak_bytes",
-            "reserved_bytes", "stragglers", "options"}, str(first.keys()))
+            "reserved_bytes", "device_live_peak_bytes", "device_reserved_bytes", "pinned_reserved_bytes",
+            "stragglers", "options"}, str(first.keys()))
         fact("there is one loss a step", len(first["losses"]) == first["steps"] == 100, str(first["steps"]))
         fact("no straggler", first["stragglers"] == 0, str(first["stragglers"]))
         fact("it learns", first["accuracy"] > 0.9 and first["losses"][-1] < first["losses"][0] / 2,
@@ -84,6 +85,9 @@ def test_results():
              len(simulated["losses"]) == len(first["losses"]) and
              all(abs(a - b) < 1e-3 for a, b in zip(first["losses"], simulated["losses"])),
              str(simulated["losses"][-3:]))
+        used = simulated.get("device_live_peak_bytes", 0)
+        fact("memory of the device is counted", 1 << 20 < used <= simulated["device_reserved_bytes"] and
+             first["device_reserved_bytes"] == 0, str({k: v for k, v in simulated.items() if k.endswith("bytes")}))
         other = results(folder, "--seed", 4)
         fact("other losses with another seed", other["losses"] != first["losses"])
         fact("no other file is left", os.listdir(folder) == ["out.json"], str(os.listdir(folder)))
@@ -104,7 +108,8 @@ def test_options():
         json_out = ["--json", os.path.join(out, "out.json")]
         for name, words, args in (
                 ("an unknown option", ["--sed", "--help"], ["--sed", 1]),
-                ("a device that is none", ["--device", "known forms"], ["--device", "gpu"]),
+                ("a device that is none", ["--device", "known forms", "cuda:N, sim "], ["--device", "gpu"]),
+                ("a simulated device that is not there", ["--device", "sim:1"], ["--device", "sim:1"]),
                 ("a zero batch", ["--batch", "1 to 65536"], ["--batch", 0]),
                 ("a negative batch", ["--batch"], ["--batch", -5]),
                 ("a batch that is no number", ["--batch"], ["--batch", "many"]),

@@ -64,6 +64,7 @@ TEST_CASE("out of memory: the exception names sizes, limit, and who holds most")
   } catch (const OutOfMemory& error) {
     const ebb::OutOfMemoryInfo& info = error.info();
     CHECK(info.asked == 4_MiB);
+    CHECK(info.place == ebb::Place{"train.cpp", 11});
     CHECK(info.limit == 8_MiB);
     CHECK(info.live == 4_MiB + 64_KiB * 13);
     CHECK(info.largest_hole >= 1_MiB);

@@ -64,14 +64,18 @@ cmake_host() {  # PREFIX
   run_host "$1" "$work/cmake/simulated"
 }
 
-meson_host() {
-  cp -r "$here/meson_host" "$work/meson_host"
+meson_host() {  # by a wrap as README has it, but for where it comes from
+  cp -r "$here/meson_host" "$here/simulated_host" "$work"
   mkdir "$work/meson_host/subprojects"
   ln -s "$root" "$work/meson_host/subprojects/ebb"
+  local provided
+  provided=$(grep -o 'dependency_names = [a-z, -]*' "$root/README.md") || fail "README.md has no dependency_names"
+  printf '[wrap-file]\ndirectory = ebb\n\n[provide]\n%s\n' "$provided" >"$work/meson_host/subprojects/ebb.wrap"
   quietly meson setup "$work/meson_build" "$work/meson_host"
   quietly ninja -C "$work/meson_build"
   ! grep -q test_main "$work/meson_build/build.ninja" || fail "a host builds ebb's tests"
   run_host "$work" "$work/meson_build/host"
+  run_host "$work" "$work/meson_build/simulated"
 }
 
 run_host() {  # PREFIX PROGRAM

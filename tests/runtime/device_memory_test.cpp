@@ -63,7 +63,7 @@ TEST_CASE("device memory: the figures tell what is live, cached and awaiting") {
 }
 
 TEST_CASE("device memory: emptying the cache of a device that is stuck is an error in time") {
-  SmallDevice f({.device_deadline = Milliseconds(20)});
+  SmallDevice f({.device_deadline = Milliseconds(500)});
   static_cast<void>(f.make(1, f.a));
   f.machine.hold(f.a);
   launch_host(f.rt, f.a, [] {});

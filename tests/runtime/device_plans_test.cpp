@@ -32,6 +32,8 @@ struct Run : DeviceRuntime {
   std::vector<LoopPlans> plans() const {
     std::vector<LoopPlans> all = loop.plans();
     REQUIRE(all.size() == 2);
+    CHECK_FALSE(all[0].on_device);
+    CHECK(all[1].on_device);
     return all;
   }
 

@@ -2,6 +2,7 @@
 // Streams as users have them: ebb's own and the host's, their order, launches and host functions,
 // values that are logged, and the end of it all. [rt.stream] [rt.loop] [rt.exit]
 #include "device_fixture.h"
+#include "support/later.h"
 #include "support/sanitized.h"
 
 #include <ebb/alloc/device_context.h>
@@ -17,6 +18,7 @@
 #include <stdexcept>
 #include <string>
 #include <thread>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -65,6 +67,12 @@ TEST_CASE("device stream: the host's streams are borrowed, and stay the host's")
   CHECK(sum(counted(f.rt, {10}).to(f.on(again))) == 45);
 }
 
+// A guard that nobody holds would end first.
+static_assert(std::is_constructible_v<StreamScope, Runtime&, DeviceStream&>);
+static_assert(std::is_constructible_v<StreamScope, Runtime&, const DeviceStream&>);
+static_assert(std::is_constructible_v<StreamScope, Runtime&, Stream>);
+static_assert(!std::is_constructible_v<StreamScope, Runtime&, DeviceStream>);
+
 TEST_CASE("device stream: points, waits between streams, and synchronise") {
   DeviceRuntime f;
   f.machine.hold(f.a);
@@ -100,6 +108,20 @@ TEST_CASE("launch: the order of streams and the life of memory are seen to") {
   const Tensor host = counted(f.rt, {10});
   CHECK_THROWS_WITH_AS(launch(f.rt, f.b, {host}, [](void*) {}), doctest::Contains("to()"),
                        std::invalid_argument);
+}
+
+TEST_CASE("launch: what was queued before an exception is in order with what comes") {
+  DeviceRuntime f;
+  const Tensor x = counted(f.rt, {1}).to(f.on(f.a));
+  f.machine.hold(f.b);
+  CHECK_THROWS_WITH(launch(f.rt, f.b, {x},
+                           [&](void*) {
+                             launch_host(f.rt, f.b, [to = x.data<std::int32_t>()] { *to = 7; });
+                             throw std::runtime_error("of the host");
+                           }),
+                    "of the host");
+  const ebb::test::Later later([&f] { f.machine.resume(f.b); });
+  CHECK(x.item<std::int32_t>() == 7);
 }
 
 TEST_CASE("host function: it runs in the stream's order, on another thread, as work of its owner") {
@@ -146,6 +168,52 @@ TEST_CASE("host function: what it drops is released by a close, what it throws i
     CHECK(finalized);
   }
   CHECK_THROWS_AS(launch_host(f.rt, f.a, nullptr), std::invalid_argument);
+}
+
+TEST_CASE("host function: what it throws after its iteration has closed, its loop throws, once") {
+  std::atomic<int> logged{0};
+  DeviceRuntime f({.log = [&](LogLevel, std::string_view text) {
+    logged += text.find("late") != std::string_view::npos ? 1 : 0;
+  }});
+  Loop loop(f.rt);
+  const auto fail_late = [&] {
+    f.machine.hold(f.a);
+    Iteration it(loop);
+    launch_host(f.rt, f.a, [] { throw std::runtime_error("late"); });
+    CHECK(it.close().clean());
+  };
+  fail_late();
+  { const Iteration it(loop); }
+  f.machine.resume(f.a);
+  REQUIRE(synchronise(f.rt, f.a, patience));
+  CHECK_THROWS_WITH_AS(Iteration(loop).close(), "late", std::runtime_error);
+  CHECK(logged == 1);
+  { const Iteration it(loop); }
+  loop.finish();
+  fail_late();
+  f.machine.resume(f.a);
+  CHECK_THROWS_WITH_AS(loop.finish(), "late", std::runtime_error);
+  loop.finish();
+  { const Iteration it(loop); }
+}
+
+TEST_CASE("host function: what it throws after its loop has ended is no other loop's error") {
+  DeviceRuntime f({.log = [](LogLevel, std::string_view) {}});
+  {
+    Loop loop(f.rt);
+    f.machine.hold(f.a);
+    const Iteration it(loop);
+    launch_host(f.rt, f.a, [] { throw std::runtime_error("late"); });
+  }
+  f.machine.resume(f.a);
+  REQUIRE(synchronise(f.rt, f.a, patience));
+  Loop other(f.rt);
+  for (int i = 0; i < 5; ++i) {
+    Iteration outer(other);
+    Iteration(other).close();
+    outer.close();
+  }
+  other.finish();
 }
 
 TEST_CASE("host function: the runtime's end waits for it") {
@@ -264,6 +332,28 @@ TEST_CASE("end: tensors, streams, loops and the runtime go in any order, also af
   }
 }
 
+TEST_CASE("end: a StreamScope may end before an iteration within it, or after its runtime") {
+  for (const bool crosses : {true, false}) {
+    CAPTURE(crosses);
+    const SimMachine machine;
+    auto rt = std::make_unique<Runtime>(
+        RuntimeOptions{.devices = {machine.device()}, .backend = machine.backend()});
+    auto loop = std::make_unique<Loop>(*rt);
+    std::jthread([&] {
+      auto scope = std::make_unique<StreamScope>(*rt, Stream{machine.device()});
+      auto it = std::make_unique<Iteration>(*loop);
+      if (crosses) {
+        scope.reset();
+      }
+      it.reset();
+      loop.reset();
+      rt.reset();
+      CHECK_THROWS_WITH_AS(empty({3}), doctest::Contains("the runtime has been destroyed"),
+                           std::invalid_argument);
+    }).join();
+  }
+}
+
 TEST_CASE("loss: it is said at the next open, and the host goes on") {
   DeviceRuntime f({.log = [](LogLevel, std::string_view) {}});
   Loop loop(f.rt, {.in_flight = 1});
@@ -276,7 +366,16 @@ TEST_CASE("loss: it is said at the next open, and the host goes on") {
   }
   f.machine.lose(f.device);
   CHECK_THROWS_AS(x.fill_(1), DeviceError);
-  CHECK_THROWS_AS(Iteration(loop).close(), DeviceError);
+  const auto code_of = [](auto call) {
+    try {
+      call();
+    } catch (const DeviceError& error) {
+      return error.code();
+    }
+    return -1;
+  };
+  CHECK(code_of([&] { Iteration(loop).close(); }) == 700);
+  CHECK(code_of([&] { x.fill_(1); }) == 700);
   for (int i = 0; i < 3; ++i) {
     const Iteration it(loop);
     CHECK(sum(counted(it, {4})) == 6);

@@ -215,6 +215,16 @@ TEST_CASE("device tensor: what is made long-lived is made on the thread's curren
   CHECK(state.storage().owner_kind() == OwnerKind::runtime);
 }
 
+TEST_CASE("device tensor: a conversion stays where the tensor is") {
+  DeviceRuntime f;
+  const StreamScope scope(f.rt, f.a);
+  const Tensor host = full(f.on(Stream{}), {4}, 5, DType::f32);
+  CHECK(host.clone().device() == cpu);
+  const Tensor converted = host.to(DType::i32);
+  CHECK(converted.device() == cpu);
+  CHECK(converted.span<std::int32_t>()[3] == 5);
+}
+
 TEST_CASE("device tensor: it is copied, and launched with, also after its stream has ended") {
   DeviceRuntime f;
   Tensor x;

@@ -6,6 +6,7 @@
 #include "support/test_settings.h"
 
 #include <ebb/alloc/error.h>
+#include <ebb/runtime/graph.h>
 
 #include <algorithm>
 #include <atomic>
@@ -152,4 +153,43 @@ TEST_CASE("device threads: loops, hand-overs, streams, trims and figures at the 
   crowd.rt.empty_cache(crowd.device);
   CHECK(crowd.rt.stats().storages_live == 0);
   CHECK(crowd.rt.memory(crowd.device).blocks_live == 0);
+}
+
+TEST_CASE("device threads: each captures steps again and again, with functions on joined streams") {
+  const std::uint64_t rounds = ebb::test::stress(20000) / 20;
+  DeviceRuntime f({.log = [](LogLevel, std::string_view) {}});
+  std::atomic<std::uint64_t> captures{0};
+  const auto work = [&](Stream own) {
+    Loop loop(f.rt);
+    const StreamScope scope(f.rt, own);
+    const DeviceStream side(f.rt, f.device);
+    const Tensor result = zeros(f.on(own), {count}, DType::i32);
+    GraphStep step(loop, own);
+    for (std::uint64_t i = 0; i < rounds; ++i) {
+      if (i % 3 == 2) {
+        step.recapture();
+      }
+      step.run([&](Iteration&) {
+        const Tensor made = empty({count}, DType::i32);
+        make_wait(f.rt, side, own);
+        launch_host(f.rt, side, [] {});
+        make_wait(f.rt, own, side);
+        made.fill_(7);
+        result.copy_(made);
+      });
+      if (i < 5) {
+        loop.wait_plan();
+      }
+      if (i % 50 == 0) {
+        f.rt.empty_cache(f.device);
+      }
+    }
+    CHECK(ebb::test::sum(result) == 7 * count);
+    captures += step.stats().captures;
+  };
+  {
+    const std::jthread one([&] { work(f.a); });
+    const std::jthread other([&] { work(f.b); });
+  }
+  CHECK(captures > rounds / 6);
 }

@@ -201,8 +201,10 @@ TEST_CASE_FIXTURE(Fixture, "tensor: memory of a device is described, not touched
   CHECK(to_string(x) ==
         "f32[2] sim:1\n([Tensor::copy_] the runtime does not use sim:1: name it in "
         "RuntimeOptions::devices)");
-  CHECK_THROWS_WITH(x.span<float>(),
-                    "[Tensor::span] the tensor is on sim:1, where only its device can use it");
+  CHECK_THROWS_WITH(
+      x.span<float>(),
+      "[Tensor::span] the tensor is on sim:1, where only its device can use it: use a "
+      "copy in host memory, to(ebb::cpu)");
   CHECK_THROWS_AS(x.fill_(0), std::invalid_argument);
   CHECK_THROWS_AS(x.clone(owner), std::invalid_argument);
   CHECK_THROWS_AS(x.narrow(0, 0, 1).item<float>(), std::invalid_argument);

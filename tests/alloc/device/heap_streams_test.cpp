@@ -238,14 +238,14 @@ TEST_CASE_FIXTURE(TwoStreams, "device heap: its end waits for what the device st
 
 TEST_CASE_FIXTURE(TwoStreams, "device heap: what is given back within a hold is held") {
   const Block before = take(mib(2), a);
-  heap.begin_hold();
+  REQUIRE(heap.begin_hold());
   const Block within = take(mib(1), a);
   heap.deallocate(within);
   heap.deallocate(before);
   const Block next = take(mib(1), a);
   CHECK(next.data != within.data);
   heap.deallocate(next);
-  ebb::HeldBlocks held = heap.end_hold();
+  ebb::HeldBlocks held = heap.end_hold(a);
   const Block after = take(mib(2), a);
   CHECK(after.data != before.data);
   heap.deallocate(after);
@@ -255,6 +255,18 @@ TEST_CASE_FIXTURE(TwoStreams, "device heap: what is given back within a hold is 
   const Block again = take(mib(2), a);
   CHECK(again.data == before.data);
   heap.deallocate(again);
+}
+
+TEST_CASE_FIXTURE(TwoStreams, "device heap: another stream has what a graph used after the graph") {
+  heap.begin_hold();
+  const Block within = take(mib(2), b);
+  heap.deallocate(within);
+  ebb::HeldBlocks held = heap.end_hold(a);
+  work(a);
+  held.release();
+  const Block next = take(mib(2), b);
+  CHECK(next.data != within.data);
+  heap.deallocate(next);
 }
 
 TEST_CASE_FIXTURE(TwoStreams, "device heap: a page that was two streams' goes when both are done") {

@@ -308,9 +308,9 @@ TEST_CASE_FIXTURE(Replayed, "device replay: iterations that deviate stay right")
 
 TEST_CASE_FIXTURE(Replayed, "device replay: a hold keeps the plan's range from everybody else") {
   learn(small_program(), a);
-  heap.begin_hold();
+  REQUIRE(heap.begin_hold());
   const Addresses held = run(small_program(), a);
-  ebb::HeldBlocks blocks = heap.end_hold();
+  ebb::HeldBlocks blocks = heap.end_hold(a);
   const Addresses others = run(small_program(), a);
   for (void* const data : others) {
     CHECK(std::count(held.begin(), held.end(), data) == 0);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A host's test on simulated devices, linked to ebb-sim: what it finds is what runs without a GPU.
-// An install test, built with pkg-config and with CMake.
+// An install test, built with pkg-config, with CMake and with Meson.
 #include <ebb/alloc/sim.h>
 #include <ebb/ebb.h>
 

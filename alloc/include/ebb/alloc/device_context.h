@@ -102,19 +102,30 @@ class DeviceContext {
   void call(void (*function)(void* context), void* context, Stream stream);
 
   // ---- graphs ----
-  void begin_capture(Stream stream);
+  // What this thread queues from now on is collected. Waits for what is not are left out of the
+  // graph, and so is what waits for it: launch() has it in order. False: something is captured on
+  // the device already.
+  bool begin_capture(Stream stream);
   GraphExec end_capture(Stream stream, GraphExec into);
   void abandon_capture(Stream stream) noexcept;
+  // Where this thread captures, what it queues on stream from now on is part of the graph.
+  void join_capture(Stream stream);
+  // After what the other streams that the graph has to do with were given by now, and before what
+  // they are given later.
   void launch(GraphExec graph, Stream stream);
   void destroy_graph(GraphExec graph) noexcept;
   // Whether this thread captures on this device: nothing may be mapped, waited for or asked.
   bool is_capturing() const noexcept {
     return capturer_.load(std::memory_order_relaxed) == std::this_thread::get_id();
   }
+  // Throws std::invalid_argument where it does.
+  void require_no_capture(const char* function) const;
 
   // Throws DeviceError once the device is lost.
   void require_alive(const char* function) const;
   bool is_lost() const noexcept { return is_lost_.load(std::memory_order_acquire); }
+  // The driver's code, once it is.
+  int loss_code() const noexcept { return loss_code_; }
   // Returns why, once: for whoever logs it.
   std::string take_loss() noexcept;
 
@@ -129,6 +140,8 @@ class DeviceContext {
     bool is_ended = false;    // for users; its next event is the last, and then the backend's ends
     bool is_leaving = false;  // that was recorded; the lane is free once it is done
     std::uint64_t done = 0;   // all up to this one were seen to be done
+    // The last point before what a graph that is captured has of it; 0: it is in none.
+    std::uint64_t before_graph = 0;
     VectorClock after{};
   };
   struct Recorded {
@@ -151,12 +164,22 @@ class DeviceContext {
 
   // With the lock held.
   bool poll_locked();
+  // What another thread captures would have what is recorded, or waited for, in its graph.
+  bool is_others_capture(std::uint32_t lane) const noexcept {
+    return lanes_[lane].before_graph != 0 && !is_capturing();
+  }
+  void require_not_others_capture(std::uint32_t lane, const char* function) const;
   void free_left_lanes() noexcept;
   void leave(Lane& lane) noexcept;
   void end_ended_lanes();
+  void wait_locked(Stream later, std::uint32_t lane, std::uint64_t number);
+  bool is_outside_capture(std::uint32_t later, std::uint32_t earlier, std::uint64_t number);
+  std::uint64_t join_captured_lanes(Stream origin);
   std::uint64_t record_locked(std::uint32_t index);
+  void mark_captured(std::uint32_t index);
   const Recorded* event_after(std::uint32_t lane, std::uint64_t number) const noexcept;
-  // The number that stands for a point of a lane, whose stream may be gone.
+  // The number that stands for a point of a lane, whose stream may be gone, or captured by another
+  // thread.
   std::uint64_t covered(std::uint32_t index, std::uint64_t number) const noexcept;
   bool is_after_locked(std::uint32_t later, std::uint32_t earlier,
                        std::uint64_t number) const noexcept;
@@ -166,15 +189,17 @@ class DeviceContext {
   const std::shared_ptr<Backend> backend_;
   // Relaxed: a thread compares it with itself only.
   std::atomic<std::thread::id> capturer_{};
-  mutable std::mutex mutex_;  // guards the next four but for their atomics
+  mutable std::mutex mutex_;  // guards the next five but for their atomics
   std::array<Lane, Stream::lanes> lanes_;
   std::vector<Recorded> recorded_;           // by lane in the order of their numbers
   std::vector<std::uint64_t> spare_events_;  // the backend's; has room for those in recorded_
   std::vector<VectorClock> before_capture_;  // what each lane came after then
+  std::uint64_t beside_capture_ = 0;         // GraphExec::beside of what is captured now
 
-  // Release and acquire: who sees it set may read loss_, which does not change any more.
+  // Release and acquire: who sees it set may read the next two, which do not change any more.
   std::atomic<bool> is_lost_{false};
-  std::mutex loss_mutex_;  // guards the writing of the next two
+  std::mutex loss_mutex_;  // guards the writing of the next three
+  int loss_code_ = 0;
   std::string loss_;
   bool is_loss_told_ = false;
 };

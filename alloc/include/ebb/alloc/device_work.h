@@ -12,8 +12,9 @@ namespace ebb::inline v0 {
 // Captured work that can be launched as a whole. Numbered as events are.
 struct GraphExec {
   std::uint64_t id = 0;
+  std::uint64_t beside = 0;  // the lanes of other streams that it has to do with, as bits
 
-  constexpr bool operator==(const GraphExec&) const = default;
+  constexpr bool operator==(const GraphExec& other) const { return id == other.id; }
 };
 
 // What a fill repeats: the low width bytes of bits.

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <ebb/alloc/bytes.h>
+#include <ebb/alloc/place.h>
 
 #include <new>
 #include <stdexcept>
@@ -21,6 +22,8 @@ struct OutOfMemoryInfo {
   Bytes largest_hole;  // the largest range that could have been handed out without growing
   std::string resource;
   std::string holders;  // the places that hold most, one a line; may be empty
+  Place place = {};     // the line that asked, where it is known
+  Bytes device = {};    // all the memory of the device that was asked, where it is known
 };
 
 // Memory was refused. Nothing was changed by the refusal: free something and ask again.

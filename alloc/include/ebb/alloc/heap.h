@@ -78,10 +78,11 @@ class Heap final : public Resource {
   // Whether stream is the live block's own, or was noted. Always in a heap whose pool has no order.
   bool is_used_on(const BlockRecord& block, Stream stream) const noexcept;
   // From here to end_hold, blocks outside a plan's range that are given back are held instead, for
-  // a graph that is being captured. Owner only. [alloc.graph]
-  void begin_hold() noexcept;
-  // Returns them, and with them the range of the plan that the last iteration followed.
-  HeldBlocks end_hold() noexcept;
+  // a graph that is being captured; false: they are held already. Owner only. [alloc.graph]
+  [[nodiscard]] bool begin_hold() noexcept;
+  // Returns them, and with them the range of the plan that the last iteration followed. user: the
+  // stream that the graph is launched on.
+  HeldBlocks end_hold(Stream user) noexcept;
   std::optional<Bytes> try_revoke(const Block& block) noexcept override;
   OutOfMemoryInfo explain(Bytes asked) const override;
   const char* name() const noexcept override;

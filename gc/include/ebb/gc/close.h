@@ -83,7 +83,8 @@ class CloseSeries {
 
   const CloseOptions& options() const noexcept;
   Domain& domain() const noexcept;
-  // Throws what a destructor stored, if anything, once.
+  // Throws what a destructor stored, or what a device has called threw since its iteration had
+  // closed, if anything, once.
   void rethrow_stored();
   void store(std::exception_ptr error) noexcept;
   // Waits until no device works for a closed iteration any more, runs deferred releases, and throws
@@ -98,9 +99,10 @@ class CloseSeries {
   // Waits until all iterations that were seen twice are planned, and plans them where nobody does.
   // False: patience has ended first.
   bool wait_plan(Milliseconds patience);
-  // Returns the plans, by the places where iterations were opened; those of devices come last.
+  // Returns the plans of host memory, and of devices', by the places where iterations were opened.
   std::vector<std::shared_ptr<PlanSet>> plans() const;
-  // Returns all plans of host memory as text. Throws as PlanSet::save does.
+  std::vector<std::shared_ptr<PlanSet>> device_plans() const;
+  // Returns all plans as text. Throws as PlanSet::save does.
   std::string save_plans() const;
   // Adds the plans of such a text to those of their places, also where no iteration was opened
   // yet. Throws std::invalid_argument as split_plans() and PlanSet::load do, and adds nothing then.

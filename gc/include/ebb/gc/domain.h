@@ -24,6 +24,7 @@ struct DomainDevice {
   std::shared_ptr<DeviceContext> context;
   Bytes limit{0};         // of its memory
   Bytes pinned_limit{0};  // of host memory that it copies from and to by itself
+  Bytes size{0};          // all its memory; 0: not known
 };
 
 struct DomainOptions {
@@ -111,7 +112,8 @@ class Domain : public std::enable_shared_from_this<Domain> {
   // the remedy, for one that the domain does not have, and ForkedError in a child.
   DeviceContext& device(Device device, const char* function) const;
   // The same for who is about to queue work on stream: the iteration of this thread is not retired
-  // before that is done. Also throws std::invalid_argument for a stream that is not known, and
+  // before that is done, and where the thread captures it is part of the graph. Also throws
+  // std::invalid_argument for a stream that is not known, and once the runtime has ended, and
   // DeviceError once the device is lost.
   DeviceContext& use(Stream stream, const char* function) const;
   // Waits until a device has come past point. Throws DeviceError at device_deadline.

@@ -8,9 +8,19 @@
 #include <ebb/alloc/heap.h>
 #include <ebb/gc/owner.h>
 
+#include <cstdint>
+
 namespace ebb::inline v0 {
 
 class DeviceContext;
+
+// What an iteration makes on devices.
+enum class Made : std::uint8_t {
+  nothing,
+  as_planned,
+  otherwise,
+  without_plans,  // the loop has none
+};
 
 // Made before the iteration opens, and ended after it has closed: what is given back in between is
 // held.
@@ -26,8 +36,11 @@ class GraphCapture {
   ~GraphCapture();
 
   // Begins to capture, if owner, an iteration that this thread has just opened, follows a plan with
-  // what it is to make on the stream. Returns whether it did.
-  bool begin(const Owner& owner);
+  // what it is to make on the stream, or makes nothing, and nothing else is captured on the device.
+  // Returns whether it did.
+  bool begin(const Owner& owner, Made made);
+  // Whether the thread may keep the memory: else nothing is ever captured.
+  bool is_possible() const noexcept { return heap_ != nullptr; }
   // Ends it. Returns the graph: into, if that could be changed in place.
   GraphExec end(GraphExec into);
   // Ends it without one, if it is not over.
@@ -38,13 +51,12 @@ class GraphCapture {
  private:
   DeviceContext& context_;
   const Stream stream_;
-  Heap* heap_;  // null: the thread may not keep one
+  Heap* const heap_;  // null: the thread may not keep one
   bool is_capturing_ = false;
   bool is_holding_ = false;
 };
 
-// Whether all that the iteration owner, which this thread has open, has made on devices so far is
-// where its plan has it.
-bool is_as_planned(const Owner& owner) noexcept;
+// What the iteration owner, which this thread has open, has made on devices so far.
+Made made_by(const Owner& owner) noexcept;
 
 }  // namespace ebb::inline v0

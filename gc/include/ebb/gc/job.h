@@ -48,7 +48,8 @@ class Job {
   void require_own_process(const char* function) const;
   Owner owner() const noexcept { return owner_; }
   // Stores the first error of the owner's jobs; the iteration's close throws it. When that has
-  // closed already, the error is logged.
+  // closed already, the error is logged; that of something that a device does is also thrown by the
+  // loop's next open after it, or by finish().
   void fail(const std::exception_ptr& error) noexcept;
 
  private:

@@ -7,6 +7,8 @@
 #include <ebb/alloc/stream.h>
 
 #include <cstdint>
+#include <memory>
+#include <type_traits>
 
 namespace ebb::inline v0 {
 
@@ -117,6 +119,11 @@ class StreamScope {
   // std::invalid_argument for a stream that is not known there, and on a thread whose owner is of
   // another runtime.
   StreamScope(const Owner& owner, Stream stream);
+  // A DeviceStream that nobody holds would end before the scope does.
+  template <class S>
+    requires(!std::is_lvalue_reference_v<S> && !std::is_same_v<std::remove_cv_t<S>, Stream>)
+  StreamScope(const Owner& owner, S&& stream)
+  = delete;
   StreamScope(const StreamScope&) = delete;
   StreamScope& operator=(const StreamScope&) = delete;
   StreamScope(StreamScope&&) = delete;
@@ -126,6 +133,7 @@ class StreamScope {
  private:
   Owner saved_;
   Owner set_;
+  std::shared_ptr<Domain> kept_;  // where nothing else keeps what set_ names
 };
 
 // Labels what this thread makes until it ends; reports show the innermost label. label must

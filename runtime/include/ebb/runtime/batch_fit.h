@@ -32,10 +32,11 @@ struct RuntimeBatchFit : BatchFit {
 // batch whose iterations fit into the budget beside what is long-lived; with that one, or the next,
 // nothing is run. The budget is for the runtime's pool, and for what a plan needs in it: a memory
 // limit wants a few percent more, for iterations before the plan is there. What tasks make on other
-// threads is not seen. Call it on a thread where no iteration is open. Throws std::invalid_argument
-// where iterations do not repeat, where batches make allocations that differ in more than their
-// sizes, as scale_sequence says, where nothing fits, for a runtime that bypasses its heaps, and for
-// fewer than two batches; and what step throws.
+// threads is not seen, nor what is made on devices. Call it on a thread where no iteration is open,
+// and no StreamScope of a device. Throws std::invalid_argument where iterations do not repeat,
+// where batches make allocations that differ in more than their sizes, as scale_sequence says,
+// where nothing fits, for a runtime that bypasses its heaps, and for fewer than two batches; and
+// what step throws.
 //
 //   const auto step = [&](ebb::Iteration& it, std::size_t batch) { ... };
 //   const std::size_t batch = ebb::largest_batch(rt, 512_MiB, step).batch;

@@ -68,12 +68,14 @@ bool synchronise(Runtime& rt, Stream stream, Milliseconds patience);
 
 // Runs function on a thread of the driver's once all that is queued on stream by now is done; what
 // is queued later waits for it. It is work of the current owner, and charged to it; what it throws
-// is the error of that iteration. It must not use a device; what it releases is released later, by
-// a close (see DeferReleases). The runtime's destructor waits for it.
+// is the error of that iteration: its close throws it, or, when that was before, the next open of
+// its loop or finish(). It must not use a device; what it releases is released later, by a close
+// (see DeferReleases). The runtime's destructor waits for it.
 void launch_host(Runtime& rt, Stream stream, std::function<void()> function);
 
 // Returns host memory that device copies from and to by itself: copy_ between it and the device
-// does not block. Reading what a copy writes takes a synchronise() before. [alloc.cuda]
+// only queues. Do not write it again, or read what was copied into it, before synchronise(rt,
+// stream): use two and alternate. [alloc.cuda]
 Tensor empty_pinned(Owner owner, Device device, const Shape& shape, DType dtype = DType::f32,
                     Place at = Place::here());
 
@@ -98,9 +100,12 @@ void end_launch(Runtime& rt, Stream stream, TensorList tensors);
 template <class F>
 void launch(Runtime& rt, Stream stream, detail::TensorList tensors, F&& function) {
   void* const handle = detail::begin_launch(rt, stream, tensors);
-  {
+  try {
     const StreamScope scope(rt, stream);
     std::forward<F>(function)(handle);
+  } catch (...) {
+    detail::end_launch(rt, stream, tensors);  // it may have queued some of its work
+    throw;
   }
   detail::end_launch(rt, stream, tensors);
 }

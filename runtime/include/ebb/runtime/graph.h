@@ -15,6 +15,9 @@ struct GraphStats {
   std::uint64_t captures = 0;  // runs in which its work became a graph, and was launched as one
   std::uint64_t updates = 0;   // of these, those that changed the graph there was in place
   std::uint64_t launches = 0;  // runs that only launched it
+  // Why the next run is to call the body by itself, as a literal; empty where it captures or
+  // launches. A hundred such runs one after the other are told in the log.
+  const char* why_eager = "it has not run yet";
 };
 
 // One step of a loop on a stream. run() opens an iteration and calls the body, until what that
@@ -23,7 +26,13 @@ struct GraphStats {
 // writes tensors made before, whose content may change between the runs, and what it makes itself
 // ends with it. While it is captured, a tensor that outlives it, keep(), item(), copies from memory
 // that is not pinned and whatever else would have to run at once are errors; run() throws them, and
-// the next one calls the body again. A loop without plans (LoopOptions::plans) captures nothing.
+// the next one calls the body again. A loop without plans (LoopOptions::plans) captures only what
+// makes nothing. A step that runs within a captured one of its device is part of that.
+//
+// Tensors of other streams of the device may be used, and what the body queues on those is part of
+// the graph: each launch comes after what they were given before, and before what they are given
+// later. While it is captured, other threads may use the device, but neither the streams of the
+// step nor tensors of these.
 //
 // The memory of the step belongs to the graph until this is destroyed, or recapture() is called.
 //
@@ -34,8 +43,8 @@ struct GraphStats {
 //   }
 class GraphStep {
  public:
-  // stream is of a device of the loop's runtime, and lives as long as this. The steps have their
-  // plan by this place, wherever run() is called.
+  // stream is of a device of the loop's runtime, not its default one, and lives as long as this.
+  // The steps have their plan by this place, wherever run() is called.
   GraphStep(Loop& loop, Stream stream, Place at = Place::here());
   GraphStep(const GraphStep&) = delete;
   GraphStep& operator=(const GraphStep&) = delete;

@@ -37,11 +37,13 @@ struct LoopOptions {
   bool plans = true;
 };
 
-// The plans of the iterations that one line of the program opens.
+// The plans of the iterations that one line of the program opens: for one kind of memory, so that a
+// line whose iterations use a device has two.
 struct LoopPlans {
   Place place;  // of loaded plans, its file's name ends with the loop
   PlanSetStats stats;
   std::vector<PlanInfo> plans;  // newest first
+  bool on_device = false;       // of a device's memory, not the host's
 };
 
 // What a loop's iterations used so far.
@@ -99,7 +101,8 @@ class Loop {
   }
 
   // The last wait: until no device works for a closed iteration, and deferred releases are done.
-  // Then throws what a destructor stored, if anything. Call it after the loop.
+  // Then throws what a destructor stored, or a function of launch_host threw since its iteration
+  // had closed, if anything. Call it after the loop.
   void finish();
   // Adds a hook that a close runs, on its thread, when it would have to wait for a straggler: where
   // a garbage-collected language that holds tensors collects. What it throws, the close throws.
@@ -109,7 +112,7 @@ class Loop {
   // other does; else some later iteration is the first to follow its plan. False: patience has
   // ended first.
   bool wait_plan(Milliseconds patience = Milliseconds(60'000));
-  // Returns what is planned, by the places where iterations were opened.
+  // Returns what is planned, by the places where iterations were opened; for devices last.
   std::vector<LoopPlans> plans() const;
   // Writes the plans to a file, for the next run of the same program, wait_plan() before it to have
   // all: beside it first, so that a file that is there is replaced as a whole or not at all. Throws
@@ -148,7 +151,8 @@ class Loop {
 // Make it first in the body, so that it closes after every local.
 class Iteration {
  public:
-  // Throws what an earlier destructor of the loop could not.
+  // Throws what an earlier destructor of the loop could not, and what a function of launch_host
+  // threw since its iteration had closed.
   explicit Iteration(Loop& loop, Place at = Place::here());
   Iteration(const Iteration&) = delete;
   Iteration& operator=(const Iteration&) = delete;

@@ -119,8 +119,9 @@ class Tensor {
   // go through a temporary from the system's heap. Throws std::invalid_argument when this tensor
   // repeats elements, by expand(), and between strings and numbers.
   //
-  // To and on a device it is queued on this tensor's stream, and other has been read, or is kept,
-  // when it returns; from a device on other's stream. It blocks only to host memory that is not
+  // To and on a device it is queued on this tensor's stream; from a device on other's stream. When
+  // it returns, other has been read, or is kept: pinned host memory is kept, so do not write it, or
+  // read what is copied into it, before synchronise(). It blocks only to host memory that is not
   // pinned, until the elements are there, and between two devices; it throws DeviceError when that
   // takes longer than RuntimeOptions::device_deadline. A device converts no dtypes, and copies
   // layouts that are no evenly spaced rows in many pieces; views that overlap there are refused.
@@ -143,8 +144,8 @@ class Tensor {
   // Returns this tensor when it was made on stream, else a copy there, charged to the current
   // owner.
   Tensor to(Stream stream, Place at = Place::here()) const;
-  // Returns this tensor when it has that dtype, else a converted copy, charged to the current
-  // owner.
+  // Returns this tensor when it has that dtype, else a converted copy, in host memory too, charged
+  // to the current owner.
   Tensor to(DType dtype, Place at = Place::here()) const;
 
   // Gives the tensor another shape, and its storage another size: the first elements stay, in
