@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which order a loader takes, as a value: LoaderOptions::order. Any thread; copies share tables.
+#pragma once
+
+#include <ebb/loaders/bucketed_order.h>
+#include <ebb/loaders/weighted_order.h>
+#include <ebb/loaders/windowed_order.h>
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace ebb::inline v0 {
+
+enum class OrderKind : std::uint8_t { sequential, shuffled, windowed, weighted, bucketed };
+
+std::string_view to_string(OrderKind kind) noexcept;
+
+// A kind of order and its parameters. What comes of it in an epoch depends on the seed and the
+// epoch, and on nothing else. [load.pure]
+//
+//   ebb::Loader loader(rt, data, {.batch = 64, .order = ebb::OrderSpec::windowed({.window =
+//   4096})});
+class OrderSpec {
+ public:
+  // The data set's own order in every epoch.
+  static OrderSpec sequential() noexcept { return {OrderKind::sequential, 0}; }
+  // Every order of the data set is as likely, another one every epoch.
+  static OrderSpec shuffled() noexcept { return {OrderKind::shuffled, 0}; }
+  // For files that are slow to read at random. Throws std::invalid_argument for windows below 4.
+  static OrderSpec windowed(const WindowOptions& options);
+  // Each sample of an epoch is drawn by weight, with replacement: one for each of the data set's
+  // samples, at least 0, of any sum. samples: of an epoch; 0: as many as there are weights. A
+  // weight of less than 2^-32 of their mean is as good as 0. Throws std::invalid_argument, naming
+  // the weight, for others. A sample that is drawn twice in an epoch gets the same random numbers
+  // both times, so an epoch should not be long.
+  // Several data sets by rates: of their concatenation, each sample has the weight rate / size of
+  // its own.
+  static OrderSpec weighted(std::span<const double> weights, std::uint64_t samples = 0);
+  // Batches of about equally long samples, to be filled up with little padding. Each window of so
+  // many batches of the shuffled order is sorted by length, ascending in each batch. lengths has
+  // one for each sample; it may be a function, which is called from several threads and belongs to
+  // the data set as its fingerprint does. Throws std::invalid_argument for lengths below 0.
+  static OrderSpec bucketed(std::vector<std::int64_t> lengths, std::uint64_t window = 64);
+  static OrderSpec bucketed(std::function<std::int64_t(std::uint64_t index)> length,
+                            std::uint64_t window = 64);
+
+  OrderKind kind() const noexcept { return kind_; }
+  // Returns a number for kind and parameters, which stays the same in every version: what a saved
+  // state keeps. Its last byte is the kind; sequential is 0, shuffled is 1.
+  std::uint64_t id() const noexcept { return id_; }
+  // Returns how many samples an epoch has.
+  std::uint64_t samples(std::uint64_t dataset_size) const noexcept {
+    return epoch_samples_ != 0 ? epoch_samples_ : dataset_size;
+  }
+  // Returns the kind with its parameters, for messages.
+  std::string describe() const;
+
+ private:
+  friend class Order;
+  OrderSpec(OrderKind kind, std::uint64_t hash) noexcept;
+  static OrderSpec bucketed(detail::SampleLengths lengths, std::uint64_t window);
+
+  OrderKind kind_;
+  std::uint64_t id_;
+  WindowOptions window_options_{};
+  std::uint64_t epoch_samples_ = 0;   // weighted
+  std::uint64_t window_batches_ = 0;  // bucketed
+  std::shared_ptr<const detail::WeightTable> weights_;
+  std::shared_ptr<const detail::SampleLengths> lengths_;
+};
+
+// Returns the name of the order whose id was saved, as far as the id tells.
+std::string describe_order(std::uint64_t id);
+
+}  // namespace ebb::inline v0
