@@ -29,10 +29,6 @@ SampleLengths::SampleLengths(std::vector<std::int64_t> table) : table_(std::move
   }
 }
 
-SampleLengths::SampleLengths(Function function) : function_(std::move(function)) {
-  EBB_REQUIRE(function_ != nullptr, "OrderSpec::bucketed", "the function of lengths is empty");
-}
-
 std::uint64_t SampleLengths::of(std::uint64_t index) const {
   return is_table() ? static_cast<std::uint64_t>(table_[index])
                     : checked(function_(index), "Order::fill", index);

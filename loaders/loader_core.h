@@ -60,8 +60,9 @@ class Loader::Core : public std::enable_shared_from_this<Core> {
   bool keeps_scratch() const noexcept { return options.memory_limit == Bytes{}; }
 
   const AnyDataset data;
-  const LoaderOptions options;
-  const std::uint64_t batches;  // an epoch
+  const LoaderOptions options;        // with order and rank as they follow from the others
+  const std::uint64_t epoch_samples;  // of all ranks
+  const std::uint64_t batches;        // an epoch
 
   // The consumer's thread.
   std::uint64_t next_epoch = 0;
@@ -83,6 +84,7 @@ class Loader::Core : public std::enable_shared_from_this<Core> {
 
     std::unique_ptr<detail::ErasedLocal> local;
     detail::Scratch scratch;
+    OrderScratch order;
     detail::StageClocks clocks;
     // For reports. Relaxed: which sample it is at; and, with the mutex held, which slot, or null.
     std::atomic<std::uint64_t> current{no_index};
@@ -121,6 +123,7 @@ class Loader::Core : public std::enable_shared_from_this<Core> {
   std::size_t claimable(const Slot& slot) const noexcept;
   std::size_t tasks_wanted() const noexcept;
   void assign(Slot& slot, std::uint64_t seq) noexcept;
+  Order order_of(std::uint64_t epoch) const;
   void cancel_tickets(Lock& lock) noexcept;  // may give the mutex up
   bool is_valid() const noexcept;
   // Assigns tickets to free slots and wakes workers; unlocks while it submits.
@@ -129,12 +132,13 @@ class Loader::Core : public std::enable_shared_from_this<Core> {
   void work(Worker& worker) noexcept;
   // Opens a ticket, or fills a range of it; gives the mutex up meanwhile.
   void help(Lock& lock, Slot& slot, Hands& hands) noexcept;
-  void open_ticket(Lock& lock, Slot& slot) noexcept;
+  void open_ticket(Lock& lock, Slot& slot, OrderScratch& scratch) noexcept;
   static void take_in(Slot& slot, Range& range) noexcept;
   void leave(Lock& lock, Slot& slot) noexcept;
 
   // Filling: without the mutex, by a thread that is busy with the slot.
-  void find_samples(Slot& slot);
+  void find_samples(Slot& slot, OrderScratch& scratch);
+  void avoid_skipped(Slot& slot);
   void find_lengths(Slot& slot);
   void clear(Slot& slot) noexcept;
   void drop(detail::Fetched& fetched) noexcept;

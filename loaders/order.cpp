@@ -52,6 +52,9 @@ Order::Rule Order::rule_of(const OrderSpec& spec, const OrderOf& of) {
       return detail::WeightedOrder(spec.weights_, key);
     case OrderKind::bucketed: {
       constexpr std::uint64_t most = std::uint64_t{1} << detail::BucketedOrder::rank_bits;
+      EBB_REQUIRE(!spec.needs_lengths(), "Order",
+                  "a bucketed order has no lengths of its own: only "
+                  "a loader asks its data set for them");
       if (spec.lengths_->is_table()) {
         require_as_many("lengths", spec.lengths_->size(), of.size);
       }

@@ -40,21 +40,32 @@ OrderSpec OrderSpec::weighted(std::span<const double> weights, std::uint64_t sam
   return spec;
 }
 
-OrderSpec OrderSpec::bucketed(detail::SampleLengths lengths, std::uint64_t window) {
-  EBB_REQUIRE(window >= 1, "OrderSpec::bucketed", "window is 0: at least 1 batch");
-  OrderSpec spec(OrderKind::bucketed, order_key(lengths.hash(), window));
-  spec.window_batches_ = window;
-  spec.lengths_ = std::make_shared<const detail::SampleLengths>(std::move(lengths));
+OrderSpec OrderSpec::bucketed(BucketOptions options) {
+  constexpr const char* where = "OrderSpec::bucketed";
+  EBB_REQUIRE(options.window >= 1, where, "window is 0: at least 1 batch");
+  EBB_REQUIRE(options.lengths.empty() || !options.length, where,
+              "there is a table of lengths and a function, too: give one");
+  std::shared_ptr<const detail::SampleLengths> lengths;
+  if (options.length) {
+    lengths = std::make_shared<const detail::SampleLengths>(std::move(options.length));
+  } else if (!options.lengths.empty()) {
+    lengths = std::make_shared<const detail::SampleLengths>(std::move(options.lengths));
+  }
+  OrderSpec spec(OrderKind::bucketed,
+                 order_key(lengths == nullptr ? 0 : lengths->hash(), options.window));
+  spec.window_batches_ = options.window;
+  spec.lengths_ = std::move(lengths);
   return spec;
 }
 
-OrderSpec OrderSpec::bucketed(std::vector<std::int64_t> lengths, std::uint64_t window) {
-  return bucketed(detail::SampleLengths(std::move(lengths)), window);
+bool OrderSpec::needs_lengths() const noexcept {
+  return kind_ == OrderKind::bucketed && lengths_ == nullptr;
 }
 
-OrderSpec OrderSpec::bucketed(std::function<std::int64_t(std::uint64_t)> length,
-                              std::uint64_t window) {
-  return bucketed(detail::SampleLengths(std::move(length)), window);
+OrderSpec OrderSpec::with_lengths(std::function<std::int64_t(std::uint64_t)> length) const {
+  OrderSpec spec = *this;
+  spec.lengths_ = std::make_shared<const detail::SampleLengths>(std::move(length));
+  return spec;
 }
 
 std::string OrderSpec::describe() const {

@@ -59,7 +59,7 @@ TEST_CASE("bucketed order: each sample comes once an epoch, and has its position
     CAPTURE(size);
     CAPTURE(batch);
     CAPTURE(window);
-    const Order order(OrderSpec::bucketed(lengths, window),
+    const Order order(OrderSpec::bucketed({.window = window, .lengths = lengths}),
                       {.size = size, .batch = batch, .seed = random.next_u64()});
     REQUIRE(is_permutation(order, batch));
     REQUIRE(epoch_of(order, batch) == epoch_of(order, 1 + random.below(30)));
@@ -68,8 +68,9 @@ TEST_CASE("bucketed order: each sample comes once an epoch, and has its position
 
 TEST_CASE("bucketed order: at large sizes a batch costs its window only") {
   ebb::Random random(printed_seed(), "large bucketed");
-  const auto spec = OrderSpec::bucketed(
-      [](std::uint64_t index) { return static_cast<std::int64_t>(index * 7 % 1000); }, 16);
+  const auto spec = OrderSpec::bucketed({.window = 16, .length = [](std::uint64_t index) {
+                                           return static_cast<std::int64_t>(index * 7 % 1000);
+                                         }});
   for (const std::uint64_t size : {std::uint64_t{10'000'000'000}, std::uint64_t{1} << 40}) {
     const Order order(spec, {.size = size, .batch = 32, .seed = random.next_u64()});
     const std::uint64_t first = random.below(size / 32 - 2) * 32;
@@ -90,13 +91,15 @@ TEST_CASE("bucketed order: the values are those of the format") {
   for (std::size_t i = 0; i < few.size(); ++i) {
     few[i] = static_cast<std::int64_t>(i * 37 % 23);
   }
-  const Order order(OrderSpec::bucketed(few, 3), {.size = 50, .batch = 4, .seed = 7, .epoch = 3});
+  const Order order(OrderSpec::bucketed({.window = 3, .lengths = few}),
+                    {.size = 50, .batch = 4, .seed = 7, .epoch = 3});
   CHECK(epoch_of(order) == std::vector<std::uint64_t>{
                                46, 0,  12, 35, 19, 1,  11, 21, 17, 22, 27, 4,  33, 10, 20, 25, 2,
                                9,  47, 29, 6,  16, 8,  41, 49, 31, 36, 18, 14, 42, 34, 3,  23, 15,
                                45, 37, 5,  28, 38, 43, 32, 24, 39, 26, 48, 30, 7,  40, 44, 13});
-  const auto spec = OrderSpec::bucketed(
-      [](std::uint64_t index) { return static_cast<std::int64_t>(index * index % 1009); }, 16);
+  const auto spec = OrderSpec::bucketed({.window = 16, .length = [](std::uint64_t index) {
+                                           return static_cast<std::int64_t>(index * index % 1009);
+                                         }});
   const Order large(spec, {.size = 60000, .batch = 64, .seed = 1, .epoch = 2});
   CHECK(samples_at(large, 0, 6) ==
         std::vector<std::uint64_t>{58119, 49844, 1673, 56849, 58735, 28465});
@@ -111,8 +114,8 @@ TEST_CASE(
   const Lengths lengths = lognormal_lengths(20'000, ebb::Random(seed, "lengths"));
   const ebb::OrderOf of{.size = lengths.size(), .batch = batch, .seed = seed};
   const double shuffled = padding_share(epoch_of(Order(OrderSpec::shuffled(), of)), lengths, batch);
-  const double bucketed =
-      padding_share(epoch_of(Order(OrderSpec::bucketed(lengths), of), batch), lengths, batch);
+  const double bucketed = padding_share(
+      epoch_of(Order(OrderSpec::bucketed({.lengths = lengths}), of), batch), lengths, batch);
   CAPTURE(shuffled);
   CAPTURE(bucketed);
   CHECK(shuffled > 0.5);
@@ -124,7 +127,7 @@ TEST_CASE("bucketed order: batches come in no order of length, and others every 
   for (std::size_t i = 0; i < lengths.size(); ++i) {
     lengths[i] = static_cast<std::int64_t>(i % 640);
   }
-  const auto spec = OrderSpec::bucketed(lengths, 20);
+  const auto spec = OrderSpec::bucketed({.window = 20, .lengths = lengths});
   const ebb::OrderOf of{.size = 6400, .batch = 32, .seed = printed_seed()};
   const auto samples = epoch_of(Order(spec, of), 32);
   std::size_t longer = 0;
@@ -148,12 +151,12 @@ TEST_CASE("bucketed order: batches come in no order of length, and others every 
 
 TEST_CASE("bucketed order: a function of lengths that throws leaves no half window behind") {
   bool fails = true;
-  const auto spec = OrderSpec::bucketed([&fails](std::uint64_t index) {
+  const auto spec = OrderSpec::bucketed({.length = [&fails](std::uint64_t index) {
     if (fails && index == 30) {
       throw std::runtime_error("no length");
     }
     return static_cast<std::int64_t>(index % 9);
-  });
+  }});
   const Order order(spec, {.size = 100, .batch = 10});
   ebb::OrderScratch scratch;
   std::vector<std::uint64_t> samples(100);
@@ -164,21 +167,28 @@ TEST_CASE("bucketed order: a function of lengths that throws leaves no half wind
 }
 
 TEST_CASE("bucketed order: lengths and windows that cannot be are refused") {
-  CHECK(refusal_of([] {
-          OrderSpec::bucketed(Lengths{1, 2, -3});
-        }) == "[OrderSpec::bucketed] sample 2 has the length -3: lengths are from 0 to 2^40 - 1");
-  CHECK(refusal_of([] { OrderSpec::bucketed(Lengths{1}, 0); }) ==
-        "[OrderSpec::bucketed] window is 0: at least 1 batch");
-  CHECK(refusal_of([] {
-          OrderSpec::bucketed(std::function<std::int64_t(std::uint64_t)>());
-        }).starts_with("[OrderSpec::bucketed] the function of lengths is empty"));
-  const auto two = OrderSpec::bucketed(Lengths{1, 2});
-  CHECK(refusal_of([&] { const Order order(two, {.size = 3}); }) ==
+  const auto one = [](std::uint64_t) { return std::int64_t{1}; };
+  const auto refused = [](const ebb::BucketOptions& options) {
+    return refusal_of([&] { OrderSpec::bucketed(options); });
+  };
+  CHECK(refused({.lengths = {1, 2, -3}}) ==
+        "[OrderSpec::bucketed] sample 2 has the length -3: lengths are from 0 to 2^40 - 1");
+  CHECK(refused({.lengths = {std::int64_t{1} << 40}}).find("sample 0") != std::string::npos);
+  CHECK(refused({.window = 0}) == "[OrderSpec::bucketed] window is 0: at least 1 batch");
+  CHECK(refused({.lengths = {1}, .length = one}).find("give one") != std::string::npos);
+  const auto order_refused = [](const OrderSpec& spec, const ebb::OrderOf& of) {
+    return refusal_of([&] { const Order order(spec, of); });
+  };
+  const auto two = OrderSpec::bucketed({.lengths = {1, 2}});
+  CHECK(order_refused(two, {.size = 3}) ==
         "[Order] there are 2 lengths for the 3 samples of the data set");
-  CHECK(refusal_of([&] {
-          const Order order(two, {.size = 2, .batch = 1 << 18});
-        }).starts_with("[Order] windows of 64 batches of 262144"));
-  const auto odd = OrderSpec::bucketed([](std::uint64_t) { return std::int64_t{-1}; });
+  CHECK(order_refused(two, {.size = 2, .batch = 1 << 18})
+            .starts_with("[Order] windows of 64 batches of 262144"));
+  CHECK(order_refused(OrderSpec::bucketed({}), {.size = 2})
+            .starts_with("[Order] a bucketed order has no lengths of its own"));
+  CHECK(OrderSpec::bucketed({}).needs_lengths());
+  CHECK_FALSE(OrderSpec::bucketed({}).with_lengths(one).needs_lengths());
+  const auto odd = OrderSpec::bucketed({.length = [](std::uint64_t) { return std::int64_t{-1}; }});
   const Order order(odd, {.size = 5});
   CHECK(refusal_of([&] { static_cast<void>(order.at(0)); }).starts_with("[Order::fill] sample "));
 }

@@ -166,7 +166,7 @@ TEST_CASE("order: what is past the end of an epoch is its begin again") {
   const std::vector<std::int64_t> lengths(20, 3);
   for (const OrderSpec& spec :
        {OrderSpec::sequential(), OrderSpec::shuffled(), OrderSpec::windowed({.window = 8}),
-        OrderSpec::weighted(weights), OrderSpec::bucketed(lengths, 2)}) {
+        OrderSpec::weighted(weights), OrderSpec::bucketed({.window = 2, .lengths = lengths})}) {
     const Order order(spec, {.size = 20, .batch = 3, .seed = 5});
     auto twice = ebb::test::epoch_of(order);
     twice.insert(twice.end(), twice.begin(), twice.begin() + 20);
@@ -190,10 +190,10 @@ TEST_CASE("order: ids tell kinds and parameters apart, and stay") {
       OrderSpec::weighted(weights),
       OrderSpec::weighted(others),
       OrderSpec::weighted(weights, 3),
-      OrderSpec::bucketed({1, 2}),
-      OrderSpec::bucketed({2, 1}),
-      OrderSpec::bucketed({1, 2}, 3),
-      OrderSpec::bucketed([](std::uint64_t) { return std::int64_t{1}; }),
+      OrderSpec::bucketed({.lengths = {1, 2}}),
+      OrderSpec::bucketed({.lengths = {2, 1}}),
+      OrderSpec::bucketed({.window = 3, .lengths = {1, 2}}),
+      OrderSpec::bucketed({}),
   };
   std::set<std::uint64_t> ids;
   for (const OrderSpec& spec : specs) {

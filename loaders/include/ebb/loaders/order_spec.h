@@ -41,13 +41,9 @@ class OrderSpec {
   // Several data sets by rates: of their concatenation, each sample has the weight rate / size of
   // its own.
   static OrderSpec weighted(std::span<const double> weights, std::uint64_t samples = 0);
-  // Batches of about equally long samples, to be filled up with little padding. Each window of so
-  // many batches of the shuffled order is sorted by length, ascending in each batch. lengths has
-  // one for each sample; it may be a function, which is called from several threads and belongs to
-  // the data set as its fingerprint does. Throws std::invalid_argument for lengths below 0.
-  static OrderSpec bucketed(std::vector<std::int64_t> lengths, std::uint64_t window = 64);
-  static OrderSpec bucketed(std::function<std::int64_t(std::uint64_t index)> length,
-                            std::uint64_t window = 64);
+  // Batches of about equally long samples, which need little padding. Throws std::invalid_argument
+  // for lengths below 0, naming the sample, and for two kinds of lengths at once.
+  static OrderSpec bucketed(BucketOptions options);
 
   OrderKind kind() const noexcept { return kind_; }
   // Returns a number for kind and parameters, which stays the same in every version: what a saved
@@ -57,13 +53,15 @@ class OrderSpec {
   std::uint64_t samples(std::uint64_t dataset_size) const noexcept {
     return epoch_samples_ != 0 ? epoch_samples_ : dataset_size;
   }
+  // Whether this is a bucketed order that has no lengths yet, and the same with lengths.
+  bool needs_lengths() const noexcept;
+  OrderSpec with_lengths(std::function<std::int64_t(std::uint64_t index)> length) const;
   // Returns the kind with its parameters, for messages.
   std::string describe() const;
 
  private:
   friend class Order;
   OrderSpec(OrderKind kind, std::uint64_t hash) noexcept;
-  static OrderSpec bucketed(detail::SampleLengths lengths, std::uint64_t window);
 
   OrderKind kind_;
   std::uint64_t id_;
@@ -71,7 +69,7 @@ class OrderSpec {
   std::uint64_t epoch_samples_ = 0;   // weighted
   std::uint64_t window_batches_ = 0;  // bucketed
   std::shared_ptr<const detail::WeightTable> weights_;
-  std::shared_ptr<const detail::SampleLengths> lengths_;
+  std::shared_ptr<const detail::SampleLengths> lengths_;  // bucketed
 };
 
 // Returns the name of the order whose id was saved, as far as the id tells.
