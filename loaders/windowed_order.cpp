@@ -41,9 +41,12 @@ void WindowedOrder::fill(std::uint64_t first, std::span<std::uint64_t> indices) 
     // All that outer reaches into.
     const std::array<Block, 2> inner = {block_at(0, outer.begin), block_at(0, end - 1)};
     const auto count = static_cast<std::size_t>(std::min(end - first, std::uint64_t{rest.size()}));
+    // One layer after the other: a processor has several short chains under way, one long one not.
+    for (std::uint64_t& between : rest.first(count)) {
+      between = outer.at(first++);
+    }
     for (std::uint64_t& index : rest.first(count)) {
-      const std::uint64_t between = outer.at(first++);
-      index = inner[between >= inner[1].begin ? 1 : 0].at(between);
+      index = inner[index >= inner[1].begin ? 1 : 0].at(index);
     }
     rest = rest.subspan(count);
   }
