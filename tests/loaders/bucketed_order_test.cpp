@@ -149,6 +149,23 @@ TEST_CASE("bucketed order: batches come in no order of length, and others every 
   CHECK(batches.size() == 400);
 }
 
+TEST_CASE("bucketed order: one scratch serves the orders of all epochs in turn") {
+  Lengths lengths(60);
+  for (std::size_t i = 0; i < lengths.size(); ++i) {
+    lengths[i] = static_cast<std::int64_t>(i % 13);
+  }
+  const auto spec = OrderSpec::bucketed({.window = 2, .lengths = lengths});
+  ebb::OrderScratch scratch;
+  for (const std::uint64_t first : {0u, 5u, 20u, 5u}) {
+    for (std::uint64_t epoch = 0; epoch < 3; ++epoch) {
+      const Order order(spec, {.size = 60, .batch = 5, .seed = 2, .epoch = epoch});
+      std::vector<std::uint64_t> samples(10);
+      order.fill(first, samples, scratch);
+      CHECK(samples == samples_at(order, first, 10));
+    }
+  }
+}
+
 TEST_CASE("bucketed order: a function of lengths that throws leaves no half window behind") {
   bool fails = true;
   const auto spec = OrderSpec::bucketed({.length = [&fails](std::uint64_t index) {
