@@ -19,9 +19,11 @@ class BucketedOrder;
 }
 
 // How batches of about equally long samples are made: every window of so many batches of the
-// shuffled order is sorted by length and cut into batches, each ascending, which are shuffled. Of
-// lognormal lengths (sigma 0.8, batches of 32) 12 % of what a batch holds is padding then, where a
-// full shuffle has 76 %. Where neither lengths nor length is given, a loader asks its data set.
+// shuffled order is sorted by length and cut into batches, each ascending, which are shuffled; the
+// first of several ranks has the shortest of a batch. Each thread that fills computes the windows
+// that it has batches of: some 100 ns a sample, where a shuffled order takes 12. Of lognormal
+// lengths (sigma 0.8, batches of 32) 12 % of what a batch holds is padding then, where a full
+// shuffle has 76 %. Where neither lengths nor length is given, a loader asks its data set.
 struct BucketOptions {
   std::uint64_t window = 64;               // batches; together less than 2^24 samples
   std::vector<std::int64_t> lengths = {};  // one for each sample

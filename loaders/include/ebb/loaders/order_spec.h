@@ -23,8 +23,7 @@ std::string_view to_string(OrderKind kind) noexcept;
 // A kind of order and its parameters. What comes of it in an epoch depends on the seed and the
 // epoch, and on nothing else. [load.pure]
 //
-//   ebb::Loader loader(rt, data, {.batch = 64, .order = ebb::OrderSpec::windowed({.window =
-//   4096})});
+//   ebb::Loader loader(rt, data, {.batch = 64, .order = ebb::OrderSpec::windowed({.page = 128})});
 class OrderSpec {
  public:
   // The data set's own order in every epoch.
@@ -33,13 +32,13 @@ class OrderSpec {
   static OrderSpec shuffled() noexcept { return {OrderKind::shuffled, 0}; }
   // For files that are slow to read at random. Throws std::invalid_argument for windows below 4.
   static OrderSpec windowed(const WindowOptions& options);
-  // Each sample of an epoch is drawn by weight, with replacement: one for each of the data set's
-  // samples, at least 0, of any sum. samples: of an epoch; 0: as many as there are weights. A
-  // weight of less than 2^-32 of their mean is as good as 0. Throws std::invalid_argument, naming
-  // the weight, for others. A sample that is drawn twice in an epoch gets the same random numbers
-  // both times, so an epoch should not be long.
-  // Several data sets by rates: of their concatenation, each sample has the weight rate / size of
-  // its own.
+  // Each sample of an epoch is drawn with replacement. weights has one for each sample of the data
+  // set, from 0 on and of any sum; less than 2^-32 of their mean is as good as 0. samples: of an
+  // epoch; 0: as many as there are weights. Throws std::invalid_argument, naming the weight. A
+  // sample that is drawn twice in an epoch gets the same random numbers both times: rather have
+  // many short epochs than a long one.
+  // To mix data sets by rates, join them, and give each sample the rate of its own one over that
+  // one's size.
   static OrderSpec weighted(std::span<const double> weights, std::uint64_t samples = 0);
   // Batches of about equally long samples, which need little padding. Throws std::invalid_argument
   // for lengths below 0, naming the sample, and for two kinds of lengths at once.
