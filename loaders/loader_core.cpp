@@ -155,7 +155,7 @@ void Loader::Core::Hands::prepare(const AnyDataset& dataset) noexcept {
 }
 
 bool Loader::Core::run_without_workers(Lock& lock) noexcept {
-  if (domain_->has_ended() || executor_->concurrency() > 1) {
+  if (executor_ == nullptr || domain_->has_ended() || executor_->concurrency() > 1) {
     return false;
   }
   lock.unlock();
@@ -188,7 +188,7 @@ void Loader::Core::shut_down() noexcept {
       const std::string text =
           "[~Loader] data set " + data.name() + ": waited " +
           std::to_string(shutdown_wait.count()) + " ms, and " +
-          (stuck.empty() ? std::to_string(tasks_) + " load tasks were not run" : stuck) +
+          (stuck.empty() ? std::to_string(tasks_) + " load tasks were not run by their executor" : stuck) +
           "; what the tasks need stays alive until they end";
       lock.unlock();
       domain_->log(LogLevel::warning, text);
