@@ -47,10 +47,13 @@ std::uint64_t BucketedOrder::window_samples() const noexcept {
   return std::min(whole_, shape_.batch * shape_.window);
 }
 
+void BucketedOrder::prepare(OrderScratch& scratch) const {
+  scratch.sorted_.reserve(static_cast<std::size_t>(window_samples()));
+}
+
 void BucketedOrder::sort(std::uint64_t begin, std::uint64_t samples,
                          std::vector<std::uint64_t>& sorted) const {
   sorted.clear();
-  sorted.reserve(static_cast<std::size_t>(window_samples()));
   for (std::uint64_t rank = 0; rank < samples; ++rank) {
     // Equal lengths stay in the shuffled order.
     sorted.push_back(lengths_->of(shuffled_.at(begin + rank)) << rank_bits | rank);
@@ -68,6 +71,7 @@ BucketedOrder::Window BucketedOrder::window_at(std::uint64_t position,
       scratch.sorted_.size() != samples) {
     scratch.order_ = identity_;
     scratch.number_ = number;
+    prepare(scratch);
     sort(begin, samples, scratch.sorted_);
   }
   return {begin, scratch.sorted_, Permutation(samples / shape_.batch, order_key(key_, number))};

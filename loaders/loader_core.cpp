@@ -136,9 +136,9 @@ void Loader::Core::allocate() {
     slot.spots = layout_.spots;
   }
   for (unsigned n = options.workers; n > 0; --n) {
-    workers_.emplace_back(*this, owner_).hands.prepare(data);
+    workers_.emplace_back(*this, owner_).hands.prepare(data, order_);
   }
-  mine_.prepare(data);
+  mine_.prepare(data, order_);
   if (options.cache != Bytes{}) {
     cache_ = std::make_unique<detail::SampleCache>(*domain_, data.name(), options.cache,
                                                    data.size(), birth_);
@@ -146,7 +146,8 @@ void Loader::Core::allocate() {
   start_fetching();
 }
 
-void Loader::Core::Hands::prepare(const AnyDataset& dataset) noexcept {
+void Loader::Core::Hands::prepare(const AnyDataset& dataset, const Order& an_order) {
+  an_order.prepare(order);
   try {
     local = dataset.erased().make_local();
   } catch (...) {
@@ -188,7 +189,8 @@ void Loader::Core::shut_down() noexcept {
       const std::string text =
           "[~Loader] data set " + data.name() + ": waited " +
           std::to_string(shutdown_wait.count()) + " ms, and " +
-          (stuck.empty() ? std::to_string(tasks_) + " load tasks were not run by their executor" : stuck) +
+          (stuck.empty() ? std::to_string(tasks_) + " load tasks were not run by their executor"
+                         : stuck) +
           "; what the tasks need stays alive until they end";
       lock.unlock();
       domain_->log(LogLevel::warning, text);

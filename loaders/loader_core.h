@@ -78,9 +78,9 @@ class Loader::Core : public std::enable_shared_from_this<Core> {
   // What a filling thread brings along.
   struct Hands {
     Hands(Owner owner, bool keeps_scratch) : scratch(owner, keeps_scratch) {}
-    // Makes local, so that it is not made in some later batch. When that fails, fill tries again
-    // and says so at the batch that needs it.
-    void prepare(const AnyDataset& dataset) noexcept;
+    // Makes what is needed for a first batch. When making local fails, fill tries again and says so
+    // at the batch that needs it.
+    void prepare(const AnyDataset& dataset, const Order& an_order);
 
     std::unique_ptr<detail::ErasedLocal> local;
     detail::Scratch scratch;

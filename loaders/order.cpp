@@ -74,6 +74,12 @@ void Order::Sequential::fill(std::uint64_t first, std::span<std::uint64_t> indic
   }
 }
 
+void Order::prepare(OrderScratch& scratch) const {
+  if (const auto* const bucketed = std::get_if<detail::BucketedOrder>(&rule_)) {
+    bucketed->prepare(scratch);
+  }
+}
+
 void Order::fill(std::uint64_t first, std::span<std::uint64_t> indices,
                  OrderScratch& scratch) const {
   EBB_ASSERT(size_ > 0 || indices.empty());

@@ -82,7 +82,7 @@ class BucketedOrder {
   BucketedOrder(std::shared_ptr<const SampleLengths> lengths, const Shape& shape,
                 std::uint64_t key);
 
-  std::uint64_t window_samples() const noexcept;  // at most
+  void prepare(OrderScratch& scratch) const;
   void fill(std::uint64_t first, std::span<std::uint64_t> indices, OrderScratch& scratch) const;
   std::uint64_t position_of(std::uint64_t index) const;
 
@@ -92,6 +92,7 @@ class BucketedOrder {
     std::span<const std::uint64_t> sorted;  // length and rank of each sample
     Permutation batches;                    // which of the sorted ones comes when
   };
+  std::uint64_t window_samples() const noexcept;  // at most
   // Valid until the scratch is used again.
   Window window_at(std::uint64_t position, OrderScratch& scratch) const;
   void sort(std::uint64_t begin, std::uint64_t samples, std::vector<std::uint64_t>& sorted) const;

@@ -33,10 +33,11 @@ class Order {
 
   // Returns how many positions the epoch has.
   std::uint64_t size() const noexcept { return size_; }
+  // Makes room in scratch for whatever fill needs there, so that it asks for no memory.
+  void prepare(OrderScratch& scratch) const;
   // Writes the samples at first, first + 1 and so on. Positions from size() on begin the epoch
   // again: the padding of a last batch. A bucketed order computes the window of a batch when it is
-  // not in scratch, asks for memory when it has had none for a window yet, and throws what its
-  // function of lengths throws; the others do neither.
+  // not in scratch, and throws what its function of lengths throws; the others do neither.
   void fill(std::uint64_t first, std::span<std::uint64_t> indices, OrderScratch& scratch) const;
   // Returns the sample at a position. A bucketed order computes its whole window: use fill.
   std::uint64_t at(std::uint64_t position) const;
