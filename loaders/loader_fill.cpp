@@ -5,6 +5,7 @@
 #include "stage_room.h"
 
 #include <ebb/alloc/check.h>
+#include <ebb/alloc/error.h>
 
 #include <algorithm>
 #include <chrono>
@@ -40,16 +41,7 @@ std::size_t Loader::Core::range_size(std::size_t samples) const noexcept {
 
 void Loader::Core::find_samples(Slot& slot, OrderScratch& scratch) {
   slot.indices.resize(slot.samples);  // within its capacity
-  try {
-    slot.order.fill(slot.first, slot.indices, scratch);
-  } catch (const std::exception& error) {
-    std::throw_with_nested(LoadError("Loader::next", {.kind = LoadErrorKind::user,
-                                                      .dataset = data.name(),
-                                                      .epoch = slot.epoch,
-                                                      .seq = slot.seq,
-                                                      .stage = "order",
-                                                      .text = error.what()}));
-  }
+  slot.order.fill(slot.first, slot.indices, scratch);
   if (options.on_error != OnError::fail) {
     avoid_skipped(slot);
   }
@@ -318,16 +310,15 @@ bool Loader::Core::substitute(Slot& slot, Hands& hands, detail::RangeFill& walk,
 
 // Returns an error as a LoadError that says where it belongs.
 std::exception_ptr Loader::Core::load_error(const Slot& slot, std::uint64_t index,
-                                            const std::exception_ptr& error) const noexcept {
+                                            const std::exception_ptr& error,
+                                            const char* stage) const noexcept {
   try {
     LoadErrorInfo info{.dataset = data.name(), .epoch = slot.epoch, .seq = slot.seq};
     if (index != no_index) {
       info.index = index;
       info.source = data.erased().source(index);
-      info.stage = "load";
-    } else {
-      info.stage = "making Local";
     }
+    info.stage = stage != nullptr ? stage : index != no_index ? "load" : "making Local";
     try {
       std::rethrow_exception(error);
     } catch (const LoadError& load) {
@@ -336,6 +327,10 @@ std::exception_ptr Loader::Core::load_error(const Slot& slot, std::uint64_t inde
       }
       info.kind = load.kind();
       info.text = load.what();
+      std::throw_with_nested(LoadError("Loader::next", info));
+    } catch (const DeviceError& failure) {
+      info.kind = LoadErrorKind::device;
+      info.text = failure.what();
       std::throw_with_nested(LoadError("Loader::next", info));
     } catch (const std::bad_alloc& refusal) {
       info.kind = LoadErrorKind::memory;
