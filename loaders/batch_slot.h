@@ -41,6 +41,7 @@ struct BatchSlot {
   std::uint64_t generation = 0;  // of the core when the ticket was assigned
   std::uint64_t epoch = 0;
   std::uint64_t seq = 0;
+  std::uint64_t first = 0;  // position of the first sample in the epoch
   std::size_t samples = 0;
   std::size_t range = 1;              // how many of them a thread takes at once
   std::size_t claimed = 0;            // of the samples, in order
@@ -65,6 +66,7 @@ struct BatchSlot {
   std::vector<std::int64_t> lengths;  // empty where no field varies
   std::vector<FieldSpot> spots;       // with the rows of this batch
   std::int64_t longest = 0;
+  std::size_t padding = 0;  // rows at the end that repeat samples of the epoch's begin
 };
 
 }  // namespace ebb::inline v0::detail

@@ -53,7 +53,7 @@ LoaderState Loader::state() const {
           .fingerprint = core_->data.fingerprint(),
           .seed = core_->options.seed,
           .batch = static_cast<std::uint64_t>(core_->options.batch),
-          .shuffle = core_->options.shuffle,
+          .order = core_->options.order->id(),
           .skipped = core_->skips().before(core_->cursor_epoch, core_->cursor_seq)};
 }
 
@@ -68,7 +68,9 @@ void Loader::restore(const LoaderState& state) {
   require_same("fingerprint", state.fingerprint, own.fingerprint);
   require_same("seed", state.seed, own.seed);
   require_same("batch", state.batch, own.batch);
-  require_same("shuffle", state.shuffle ? 1 : 0, own.shuffle ? 1 : 0);
+  EBB_REQUIRE(state.order == own.order, "Loader::restore", "the state was saved with the order ",
+              describe_order(state.order), ", this loader has ", core_->options.order->describe(),
+              ": its batches would be others");
   EBB_REQUIRE(state.seq < core_->batches, "Loader::restore", "the state is at batch ",
               std::to_string(state.seq), ", but an epoch has ", std::to_string(core_->batches));
   core_->skips().restore(state.skipped);

@@ -19,6 +19,33 @@ constexpr unsigned fetch_threads_max = 64;
 constexpr std::int64_t pad_max = 1 << 20;
 constexpr Milliseconds shutdown_wait{2000};
 
+std::uint64_t batch_of(const LoaderOptions& options) {
+  return static_cast<std::uint64_t>(options.batch);
+}
+
+// Returns options with the order and the tail that follow from shuffle and drop_last.
+LoaderOptions with_order(LoaderOptions o, const AnyDataset& data) {
+  constexpr const char* where = "Loader";
+  if (!o.order.has_value()) {
+    o.order = o.shuffle ? OrderSpec::shuffled() : OrderSpec::sequential();
+  }
+  if (o.order->needs_lengths()) {
+    EBB_REQUIRE(data.erased().has_lengths, where, "order is ", o.order->describe(),
+                ": it needs lengths, or a length(index) of the data set ", data.name());
+    o.order =
+        o.order->with_lengths([data](std::uint64_t index) { return data.erased().length(index); });
+  }
+  EBB_REQUIRE(!o.drop_last || o.rank.tail != Tail::pad, where,
+              "drop_last leaves out what Tail::pad fills up: ask for one of them");
+  o.rank.tail = o.drop_last ? Tail::drop : o.rank.tail;
+  const std::uint64_t samples = o.order->samples(data.size());
+  EBB_REQUIRE(o.rank.batches(batch_of(o), samples) > 0, where, "drop_last leaves no batch of ",
+              std::to_string(o.batch), " in the ", std::to_string(samples), " samples of ",
+              data.name());
+  o.rank.require_shares(where, batch_of(o), samples);
+  return o;
+}
+
 LoaderOptions checked(const LoaderOptions& o, const AnyDataset& data) {
   constexpr const char* where = "Loader";
   EBB_REQUIRE(o.batch >= 1, where, "batch is ", std::to_string(o.batch),
@@ -48,15 +75,7 @@ LoaderOptions checked(const LoaderOptions& o, const AnyDataset& data) {
                 "\" of ", data.name(), " varies: the data set needs length(index)");
   }
   EBB_REQUIRE(data.size() > 0, where, "the data set ", data.name(), " is empty");
-  EBB_REQUIRE(!o.drop_last || data.size() >= static_cast<std::uint64_t>(o.batch), where,
-              "drop_last leaves no batch of ", std::to_string(o.batch), " in the ",
-              std::to_string(data.size()), " samples of ", data.name());
-  return o;
-}
-
-std::uint64_t batches_of(const LoaderOptions& options, std::uint64_t size) {
-  const auto batch = static_cast<std::uint64_t>(options.batch);
-  return size / batch + (!options.drop_last && size % batch != 0 ? 1 : 0);
+  return with_order(o, data);
 }
 
 const std::shared_ptr<Domain>& usable(const std::shared_ptr<Domain>& domain) {
@@ -64,9 +83,10 @@ const std::shared_ptr<Domain>& usable(const std::shared_ptr<Domain>& domain) {
   return domain;
 }
 
-// A batch is never larger than the data set.
-std::size_t slot_samples(const LoaderOptions& options, std::uint64_t size) {
-  return static_cast<std::size_t>(std::min(size, static_cast<std::uint64_t>(options.batch)));
+// A batch is never larger than an epoch, unless it is padded.
+std::size_t slot_samples(const LoaderOptions& options, std::uint64_t epoch_samples) {
+  const std::uint64_t batch = batch_of(options);
+  return static_cast<std::size_t>(options.rank.share(batch, std::min(epoch_samples, batch)).count);
 }
 
 }  // namespace
@@ -74,18 +94,24 @@ std::size_t slot_samples(const LoaderOptions& options, std::uint64_t size) {
 Loader::Core::Core(Runtime& rt, AnyDataset its_data, const LoaderOptions& its_options, Place at)
     : data(std::move(its_data)),
       options(checked(its_options, data)),
-      batches(batches_of(options, data.size())),
+      epoch_samples(options.order->samples(data.size())),
+      batches(options.rank.batches(batch_of(options), epoch_samples)),
       domain_(usable(rt.domain())),
       executor_(options.workers == 0 ? nullptr : &rt.load_executor(options.workers)),
-      layout_(data.schema(), slot_samples(options, data.size())),
+      layout_(data.schema(), slot_samples(options, epoch_samples)),
       ahead_(std::max(options.depth, options.workers)),
       birth_{at, birth_note(DType::u8, {static_cast<std::int64_t>(layout_.slot_bytes)}, cpu)},
       pool_(
           domain_->make_pool("loader " + data.name(), options.memory_limit, options.deadline / 4)),
       owner_(domain_->open_loader_owner(pool_)),
       mine_(owner_, keeps_scratch()),
-      order_(options.shuffle ? OrderKind::shuffled : OrderKind::sequential, data.size(),
-             options.seed, 0) {}
+      order_(order_of(0)) {}
+
+Order Loader::Core::order_of(std::uint64_t epoch) const {
+  return Order(
+      *options.order,
+      {.size = data.size(), .batch = batch_of(options), .seed = options.seed, .epoch = epoch});
+}
 
 Loader::Core::~Core() {
   slots_.clear();
@@ -98,7 +124,7 @@ Loader::Core::~Core() {
 void Loader::Core::allocate(Runtime& rt) {
   const OwnerScope scope(owner_, HeapStay::with_scope);
   const Bytes bytes{layout_.slot_bytes};
-  const std::size_t samples = slot_samples(options, data.size());
+  const std::size_t samples = slot_samples(options, epoch_samples);
   if (options.device != cpu) {
     stage_ = std::make_unique<detail::DeviceStage>(rt, options.device, owner_, birth_);
   }
@@ -114,9 +140,9 @@ void Loader::Core::allocate(Runtime& rt) {
     slot.spots = layout_.spots;
   }
   for (unsigned n = options.workers; n > 0; --n) {
-    workers_.emplace_back(*this, owner_).hands.prepare(data);
+    workers_.emplace_back(*this, owner_).hands.prepare(data, order_);
   }
-  mine_.prepare(data);
+  mine_.prepare(data, order_);
   if (options.cache != Bytes{}) {
     cache_ = std::make_unique<detail::SampleCache>(*domain_, data.name(), options.cache,
                                                    data.size(), birth_);
@@ -124,7 +150,8 @@ void Loader::Core::allocate(Runtime& rt) {
   start_fetching();
 }
 
-void Loader::Core::Hands::prepare(const AnyDataset& dataset) noexcept {
+void Loader::Core::Hands::prepare(const AnyDataset& dataset, const Order& an_order) {
+  an_order.prepare(order);
   try {
     local = dataset.erased().make_local();
   } catch (...) {
@@ -240,12 +267,15 @@ std::size_t Loader::Core::tasks_wanted() const noexcept {
 }
 
 void Loader::Core::assign(Slot& slot, std::uint64_t seq) noexcept {
-  const auto batch = static_cast<std::uint64_t>(options.batch);
+  const std::uint64_t batch = batch_of(options);
+  const RankShare share = options.rank.share(batch, std::min(batch, epoch_samples - seq * batch));
   slot.state = SlotState::queued;
   slot.generation = generation_.load(std::memory_order_relaxed);
   slot.epoch = epoch_;
   slot.seq = seq;
-  slot.samples = static_cast<std::size_t>(std::min(batch, data.size() - seq * batch));
+  slot.first = seq * batch + share.first;
+  slot.samples = static_cast<std::size_t>(share.count);
+  slot.padding = static_cast<std::size_t>(share.padding);
   slot.range = range_size(slot.samples);
   slot.claimed = 0;
   slot.done = 0;
@@ -339,7 +369,7 @@ void Loader::Core::help(Lock& lock, Slot& slot, Hands& hands) noexcept {
   hands.at = &slot;
   ++slot.busy;
   if (slot.state == SlotState::queued) {
-    open_ticket(lock, slot);
+    open_ticket(lock, slot, hands.order);
   }
   Range range;
   range.first = slot.claimed;
@@ -362,14 +392,14 @@ void Loader::Core::help(Lock& lock, Slot& slot, Hands& hands) noexcept {
 }
 
 // Finds out which samples the batch has. Nobody else claims any before that is known.
-void Loader::Core::open_ticket(Lock& lock, Slot& slot) noexcept {
+void Loader::Core::open_ticket(Lock& lock, Slot& slot, OrderScratch& scratch) noexcept {
   slot.state = SlotState::opening;
   slot.since = domain_->clock().now();
   std::exception_ptr error;
   lock.unlock();
   try {
     const OwnerScope scope(owner_, HeapStay::with_scope);
-    find_samples(slot);
+    find_samples(slot, scratch);
   } catch (...) {
     error = load_error(slot, no_index, std::current_exception(), "order");
   }

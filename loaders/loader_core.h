@@ -61,8 +61,9 @@ class Loader::Core : public std::enable_shared_from_this<Core> {
   bool keeps_scratch() const noexcept { return options.memory_limit == Bytes{}; }
 
   const AnyDataset data;
-  const LoaderOptions options;
-  const std::uint64_t batches;  // an epoch
+  const LoaderOptions options;        // with order and rank as they follow from the others
+  const std::uint64_t epoch_samples;  // of all ranks
+  const std::uint64_t batches;        // an epoch
 
   // The consumer's thread.
   std::uint64_t next_epoch = 0;
@@ -78,12 +79,13 @@ class Loader::Core : public std::enable_shared_from_this<Core> {
   // What a filling thread brings along.
   struct Hands {
     Hands(Owner owner, bool keeps_scratch) : scratch(owner, keeps_scratch) {}
-    // Makes local, so that it is not made in some later batch. When that fails, fill tries again
-    // and says so at the batch that needs it.
-    void prepare(const AnyDataset& dataset) noexcept;
+    // Makes what is needed for a first batch. When making local fails, fill tries again and says so
+    // at the batch that needs it.
+    void prepare(const AnyDataset& dataset, const Order& an_order);
 
     std::unique_ptr<detail::ErasedLocal> local;
     detail::Scratch scratch;
+    OrderScratch order;
     detail::StageClocks clocks;
     // For reports. Relaxed: which sample it is at; and, with the mutex held, which slot, or null.
     std::atomic<std::uint64_t> current{no_index};
@@ -122,6 +124,7 @@ class Loader::Core : public std::enable_shared_from_this<Core> {
   std::size_t claimable(const Slot& slot) const noexcept;
   std::size_t tasks_wanted() const noexcept;
   void assign(Slot& slot, std::uint64_t seq) noexcept;
+  Order order_of(std::uint64_t epoch) const;
   void cancel_tickets(Lock& lock) noexcept;  // may give the mutex up
   bool is_valid() const noexcept;
   // Assigns tickets to free slots and wakes workers; unlocks while it submits.
@@ -130,13 +133,14 @@ class Loader::Core : public std::enable_shared_from_this<Core> {
   void work(Worker& worker) noexcept;
   // Opens a ticket, or fills a range of it; gives the mutex up meanwhile.
   void help(Lock& lock, Slot& slot, Hands& hands) noexcept;
-  void open_ticket(Lock& lock, Slot& slot) noexcept;
+  void open_ticket(Lock& lock, Slot& slot, OrderScratch& scratch) noexcept;
   static void take_in(Slot& slot, Range& range) noexcept;
   void leave(Lock& lock, Slot& slot) noexcept;
   bool is_complete(const Slot& slot) const noexcept;
 
   // Filling: without the mutex, by a thread that is busy with the slot.
-  void find_samples(Slot& slot);
+  void find_samples(Slot& slot, OrderScratch& scratch);
+  void avoid_skipped(Slot& slot);
   void find_lengths(Slot& slot);
   std::exception_ptr complete(Slot& slot) noexcept;  // of all its samples, by one thread
   void clear(Slot& slot) noexcept;

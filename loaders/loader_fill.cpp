@@ -39,25 +39,33 @@ std::size_t Loader::Core::range_size(std::size_t samples) const noexcept {
   return size >= samples / 2 ? samples : std::max<std::size_t>(size, 1);
 }
 
-// Samples known not to load are not tried again.
-void Loader::Core::find_samples(Slot& slot) {
-  const std::uint64_t first = slot.seq * static_cast<std::uint64_t>(options.batch);
-  slot.indices.clear();
-  for (std::size_t i = 0; i < slot.samples; ++i) {
-    std::uint64_t index = slot.order.at(first + i);
-    if (options.on_error != OnError::fail && skips_.contains(index)) {
-      if (options.on_error == OnError::skip) {
-        continue;
-      }
-      for (std::uint64_t n = 0; n < substitutes_max && skips_.contains(index); ++n) {
-        index = substitute_for(slot, i, n);
-      }
-    }
-    slot.indices.push_back(index);
+void Loader::Core::find_samples(Slot& slot, OrderScratch& scratch) {
+  slot.indices.resize(slot.samples);  // within its capacity
+  slot.order.fill(slot.first, slot.indices, scratch);
+  if (options.on_error != OnError::fail) {
+    avoid_skipped(slot);
   }
   if (layout_.varies) {
     find_lengths(slot);
   }
+}
+
+// Samples known not to load are not tried again.
+void Loader::Core::avoid_skipped(Slot& slot) {
+  const std::size_t unpadded = slot.samples - slot.padding;
+  std::size_t to = 0;
+  for (std::size_t i = 0; i < slot.samples; ++i) {
+    std::uint64_t index = slot.indices[i];
+    if (skips_.contains(index) && options.on_error == OnError::skip) {
+      slot.padding -= i >= unpadded ? 1 : 0;
+      continue;
+    }
+    for (std::uint64_t n = 0; n < substitutes_max && skips_.contains(index); ++n) {
+      index = substitute_for(slot, i, n);
+    }
+    slot.indices[to++] = index;
+  }
+  slot.indices.resize(to);
 }
 
 void Loader::Core::find_lengths(Slot& slot) {
@@ -260,8 +268,8 @@ bool Loader::Core::note_skip(const Slot& slot, std::uint64_t index, std::excepti
 
 std::uint64_t Loader::Core::substitute_for(const Slot& slot, std::size_t place,
                                            std::uint64_t attempt) const noexcept {
-  const std::uint64_t at = slot.seq * static_cast<std::uint64_t>(options.batch) + place;
-  Random random(options.seed, "ebb substitute", slot.epoch, at * substitutes_max + attempt);
+  const std::uint64_t position = slot.first + place;
+  Random random(options.seed, "ebb substitute", slot.epoch, position * substitutes_max + attempt);
   return random.below(data.size());
 }
 

@@ -30,8 +30,7 @@ void Loader::Core::begin_epoch(std::uint64_t epoch) {
   begun_ = true;
   begun_at_ = begun_at_.value_or(domain_->clock().now());
   epoch_ = epoch;
-  order_ = Order(options.shuffle ? OrderKind::shuffled : OrderKind::sequential, data.size(),
-                 options.seed, epoch);
+  order_ = order_of(epoch);
   next_ticket_ = from;
   deliver_ = from;
   pump(lock);
@@ -120,10 +119,12 @@ void Loader::Core::leave_out(Slot& slot) const noexcept {
   std::sort(slot.left_out.begin(), slot.left_out.end());
   auto* const memory = static_cast<std::byte*>(slot.memory.data());
   auto next = slot.left_out.begin();
+  const std::size_t unpadded = slot.indices.size() - slot.padding;
   std::size_t to = 0;
   for (std::size_t row = 0; row < slot.indices.size(); ++row) {
     if (next != slot.left_out.end() && *next == row) {
       ++next;
+      slot.padding -= row >= unpadded ? 1 : 0;
       continue;
     }
     if (to != row) {
@@ -158,6 +159,7 @@ Batch Loader::Core::lease(Lock& lock, Slot& slot) {
   batch.spots_ = slot.spots;
   batch.longest_ = slot.longest;
   batch.indices_ = slot.indices;
+  batch.padding_ = static_cast<std::int64_t>(slot.padding);
   WeakStorage holders(batch.lease_);
   lock.lock();
   batch.epoch_ = slot.epoch;

@@ -1,111 +1,133 @@
 // SPDX-License-Identifier: Apache-2.0
-// The keyed permutation behind shuffling. Its constants are part of the format: changing one makes
-// every saved position mean another batch. Any thread.
+// Orders of every kind behind one type. Any thread.
 #include <ebb/alloc/check.h>
 #include <ebb/loaders/order.h>
 
 #include <algorithm>
-#include <bit>
 #include <string>
+#include <type_traits>
 
 namespace ebb::inline v0 {
 
 namespace {
 
 constexpr std::uint64_t max_size = std::uint64_t{1} << 40;
-constexpr std::uint64_t golden = 0x9e3779b97f4a7c15u;
 
-// The finalizer of SplitMix64 (Steele, Lea, Flood: "Fast splittable pseudorandom number
-// generators", 2014): a bijection in which every input bit moves about half of the output bits.
-constexpr std::uint64_t mix(std::uint64_t x) noexcept {
-  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
-  x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
-  return x ^ (x >> 31);
+OrderSpec plain(OrderKind kind) {
+  EBB_REQUIRE(kind == OrderKind::sequential || kind == OrderKind::shuffled, "Order", "a ",
+              std::string(to_string(kind)), " order needs its OrderSpec");
+  return kind == OrderKind::sequential ? OrderSpec::sequential() : OrderSpec::shuffled();
 }
 
-// Spreads a half of at most 21 bits, with a round's key, over 64 bits.
-constexpr std::uint64_t scramble(std::uint64_t half, std::uint64_t key) noexcept {
-  std::uint64_t x = (half + key) * golden;
-  x ^= x >> 32;
-  return x * 0xd6e8feb86659fd93u;
+void require_as_many(const char* what, std::uint64_t count, std::uint64_t size) {
+  EBB_REQUIRE(count == size, "Order", "there are ", std::to_string(count), " ", what, " for the ",
+              std::to_string(size), " samples of the data set");
 }
 
 }  // namespace
 
-// Few values need more rounds before all of their orders are about equally likely.
-Permutation::Permutation(std::uint64_t size, std::uint64_t key)
-    : size_(size), rounds_(size < 64 ? 16 : 6) {
-  EBB_REQUIRE(size <= max_size, "Permutation", "a size of ", std::to_string(size),
-              ": at most 2^40 samples can be shuffled");
-  const unsigned bits = size <= 4 ? 2 : static_cast<unsigned>(std::bit_width(size - 1));
-  low_bits_ = bits / 2;
-  const std::uint64_t lows = std::uint64_t{1} << low_bits_;
-  highs_ = std::max<std::uint64_t>((size + lows - 1) / lows, 2);
-  for (std::size_t round = 0; round < rounds_; ++round) {
-    key += golden;
-    keys_[round] = mix(key);
-  }
-}
-
-// What is exclusive-ored to the low half.
-std::uint64_t Permutation::low_step(std::uint64_t high, std::size_t round) const noexcept {
-  return scramble(high, keys_[round]) >> (64 - low_bits_);
-}
-
-// What is added to the high half: the upper word of the product is uniform over [0, highs_).
-std::uint64_t Permutation::high_step(std::uint64_t low, std::size_t round) const noexcept {
-  __extension__ using Wide = unsigned __int128;
-  return static_cast<std::uint64_t>((Wide{scramble(low, keys_[round])} * highs_) >> 64);
-}
-
-std::uint64_t Permutation::encrypt(std::uint64_t x) const noexcept {
-  std::uint64_t low = x & ((std::uint64_t{1} << low_bits_) - 1);
-  std::uint64_t high = x >> low_bits_;
-  for (std::size_t round = 0; round < rounds_; round += 2) {
-    low ^= low_step(high, round);
-    high += high_step(low, round + 1);
-    high -= high >= highs_ ? highs_ : 0;
-  }
-  return (high << low_bits_) | low;
-}
-
-std::uint64_t Permutation::decrypt(std::uint64_t x) const noexcept {
-  std::uint64_t low = x & ((std::uint64_t{1} << low_bits_) - 1);
-  std::uint64_t high = x >> low_bits_;
-  for (std::size_t round = rounds_; round > 0; round -= 2) {
-    const std::uint64_t step = high_step(low, round - 1);
-    high += high < step ? highs_ : 0;
-    high -= step;
-    low ^= low_step(high, round - 2);
-  }
-  return (high << low_bits_) | low;
-}
-
-std::uint64_t Permutation::at(std::uint64_t position) const noexcept {
-  EBB_ASSERT(position < size_);
-  // Cycle walking: the network permutes a few values more than size, so the cycle that starts below
-  // size soon comes back below it.
-  std::uint64_t x = encrypt(position);
-  while (x >= size_) {
-    x = encrypt(x);
-  }
-  return x;
-}
-
-std::uint64_t Permutation::position_of(std::uint64_t value) const noexcept {
-  EBB_ASSERT(value < size_);
-  std::uint64_t x = decrypt(value);
-  while (x >= size_) {
-    x = decrypt(x);
-  }
-  return x;
-}
+Order::Order(const OrderSpec& spec, const OrderOf& of)
+    : size_(spec.samples(of.size)), rule_(rule_of(spec, of)) {}
 
 Order::Order(OrderKind kind, std::uint64_t size, std::uint64_t seed, std::uint64_t epoch)
-    : kind_(kind), permutation_(size, order_key(seed, epoch)) {}
+    : Order(plain(kind), {.size = size, .seed = seed, .epoch = epoch}) {}
 
-std::uint64_t order_key(std::uint64_t seed, std::uint64_t epoch) noexcept {
-  return mix(mix(seed + golden) ^ mix(epoch + 0x632be59bd9b4e019u));
+Order::Rule Order::rule_of(const OrderSpec& spec, const OrderOf& of) {
+  EBB_REQUIRE(of.size <= max_size && spec.samples(of.size) <= max_size, "Order", "an epoch of ",
+              std::to_string(spec.samples(of.size)), " of ", std::to_string(of.size),
+              " samples: at most 2^40 have an order");
+  const std::uint64_t key = order_key(of.seed, of.epoch);
+  switch (spec.kind()) {
+    case OrderKind::sequential:
+      break;
+    case OrderKind::shuffled:
+      return Permutation(of.size, key);
+    case OrderKind::windowed:
+      if (spec.window_options_.window >= of.size) {
+        return Permutation(of.size, key);
+      }
+      return detail::WindowedOrder(spec.window_options_, of.size, key);
+    case OrderKind::weighted:
+      require_as_many("weights", spec.weights_->size(), of.size);
+      return detail::WeightedOrder(spec.weights_, key);
+    case OrderKind::bucketed: {
+      constexpr std::uint64_t most = std::uint64_t{1} << detail::BucketedOrder::rank_bits;
+      EBB_REQUIRE(!spec.needs_lengths(), "Order",
+                  "a bucketed order has no lengths of its own: only "
+                  "a loader asks its data set for them");
+      if (spec.lengths_->is_table()) {
+        require_as_many("lengths", spec.lengths_->size(), of.size);
+      }
+      EBB_REQUIRE(of.batch >= 1 && spec.window_batches_ < most / of.batch, "Order", "windows of ",
+                  std::to_string(spec.window_batches_), " batches of ", std::to_string(of.batch),
+                  ": at most 2^24 samples are sorted by length at once");
+      return detail::BucketedOrder(
+          spec.lengths_, {.size = of.size, .batch = of.batch, .window = spec.window_batches_}, key);
+    }
+  }
+  return Sequential{};
+}
+
+void Order::Sequential::fill(std::uint64_t first, std::span<std::uint64_t> indices) const noexcept {
+  for (std::uint64_t& index : indices) {
+    index = first++;
+  }
+}
+
+void Order::prepare(OrderScratch& scratch) const {
+  if (const auto* const bucketed = std::get_if<detail::BucketedOrder>(&rule_)) {
+    bucketed->prepare(scratch);
+  }
+}
+
+void Order::fill(std::uint64_t first, std::span<std::uint64_t> indices,
+                 OrderScratch& scratch) const {
+  EBB_ASSERT(size_ > 0 || indices.empty());
+  while (!indices.empty()) {
+    const std::uint64_t from = first % size_;
+    const auto count =
+        static_cast<std::size_t>(std::min(std::uint64_t{indices.size()}, size_ - from));
+    std::visit(
+        [&](const auto& rule) {
+          using Type = std::decay_t<decltype(rule)>;
+          if constexpr (std::is_same_v<Type, Permutation>) {
+            for (std::size_t i = 0; i < count; ++i) {
+              indices[i] = rule.at(from + i);
+            }
+          } else if constexpr (std::is_same_v<Type, detail::BucketedOrder>) {
+            rule.fill(from, indices.first(count), scratch);
+          } else {
+            rule.fill(from, indices.first(count));
+          }
+        },
+        rule_);
+    indices = indices.subspan(count);
+    first += count;
+  }
+}
+
+std::uint64_t Order::at(std::uint64_t position) const {
+  EBB_ASSERT(position < size_);
+  std::uint64_t index = 0;
+  OrderScratch scratch;
+  fill(position, {&index, 1}, scratch);
+  return index;
+}
+
+std::uint64_t Order::position_of(std::uint64_t index) const {
+  EBB_ASSERT(std::holds_alternative<detail::WeightedOrder>(rule_) || index < size_);
+  return std::visit(
+      [index](const auto& rule) -> std::uint64_t {
+        using Type = std::decay_t<decltype(rule)>;
+        if constexpr (std::is_same_v<Type, Sequential>) {
+          return index;
+        } else if constexpr (std::is_same_v<Type, detail::WeightedOrder>) {
+          detail::require_failed("Order::position_of", "a weighted order has no inverse");
+        } else {
+          return rule.position_of(index);
+        }
+      },
+      rule_);
 }
 
 }  // namespace ebb::inline v0

@@ -100,7 +100,7 @@ TEST_CASE("dataset: a field of another type, or that is none, is the data set's 
   };
   for (const bool shifted : {false, true}) {
     ebb::Loader loader(rig.rt, Custom{schema, wrong}, {.batch = 1, .workers = 0, .shuffle = false});
-    loader.restore({.seq = shifted ? 1u : 0u, .fingerprint = 1, .batch = 1, .shuffle = false});
+    loader.restore({.seq = shifted ? 1u : 0u, .fingerprint = 1, .batch = 1, .order = 0});
     try {
       loader.next();
       FAIL("it was not refused");

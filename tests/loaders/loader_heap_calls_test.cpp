@@ -53,10 +53,16 @@ TEST_CASE("loader: in the steady state a batch makes no heap call, whoever fills
   }
   ebb::test::LogLines log;
   ebb::Runtime rt({.executor = ebb::ExecutorKind::jthread, .log = log.hook()});
+  const std::vector<std::int64_t> lengths(640, 5);
+  // One for each number of workers.
+  const std::vector<ebb::OrderSpec> orders = {
+      ebb::OrderSpec::bucketed({.window = 10, .lengths = lengths}), ebb::OrderSpec::shuffled(),
+      ebb::OrderSpec::bucketed({.window = 70, .lengths = lengths})};
   for (const unsigned workers : {0u, 1u, 2u}) {
     CAPTURE(workers);
     Loads loads;
-    ebb::Loader loader(rt, loads.numbers(), {.batch = 8, .workers = workers});
+    ebb::Loader loader(rt, loads.numbers(),
+                       {.batch = 8, .workers = workers, .order = orders[workers]});
     // Warm means that each worker has filled, and that next() has taken a ticket over; the latter
     // may not happen where workers are always quick.
     std::uint64_t number = 0;

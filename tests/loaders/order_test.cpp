@@ -1,28 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 // Orders are bijections with an exact inverse, and their values are part of the format.
-#include <ebb/loaders/order.h>
+#include "order_fixture.h"
+
 #include <ebb/runtime/random.h>
 
-#include <doctest/doctest.h>
-
-#include <algorithm>
+#include <chrono>
 #include <cmath>
-#include <cstdlib>
-#include <stdexcept>
-#include <vector>
+#include <set>
 
 using ebb::Order;
 using ebb::OrderKind;
+using ebb::OrderSpec;
 using ebb::Permutation;
+using ebb::test::printed_seed;
 
 namespace {
-
-std::uint64_t seed_of_run() {
-  const char* const text = std::getenv("EBB_TEST_SEED");
-  const std::uint64_t seed = text != nullptr ? std::strtoull(text, nullptr, 10) : 1;
-  MESSAGE("EBB_TEST_SEED=" << seed);
-  return seed;
-}
 
 bool is_bijection(const Permutation& permutation) {
   std::vector<bool> seen(permutation.size());
@@ -39,7 +31,7 @@ bool is_bijection(const Permutation& permutation) {
 }  // namespace
 
 TEST_CASE("order: a permutation of every small size has each value once, and an inverse") {
-  ebb::Random random(seed_of_run());
+  ebb::Random random(printed_seed());
   for (std::uint64_t size = 1; size <= 600; ++size) {
     CAPTURE(size);
     REQUIRE(is_bijection(Permutation(size, random.next_u64())));
@@ -51,7 +43,7 @@ TEST_CASE("order: a permutation of every small size has each value once, and an 
 }
 
 TEST_CASE("order: the inverse is exact at sizes up to 2^40") {
-  ebb::Random random(seed_of_run(), "large");
+  ebb::Random random(printed_seed(), "large");
   const std::uint64_t largest = std::uint64_t{1} << 40;
   for (int round = 0; round < 200; ++round) {
     const std::uint64_t size = round < 4 ? largest - static_cast<std::uint64_t>(round)
@@ -148,4 +140,83 @@ TEST_CASE("order: neighbours are unrelated") {
     square += a * a;
   }
   CHECK(std::abs(product / square) < 0.02);  // five standard deviations
+}
+
+// Samplers that build a list of all samples. (pytorch#50201, #50689, #11691)
+TEST_CASE("order: ten thousand million samples cost no memory and no time") {
+  static_assert(sizeof(Order) < 1024);
+  const auto begin = std::chrono::steady_clock::now();
+  std::uint64_t sum = 0;
+  for (std::uint64_t epoch = 0; epoch < 1000; ++epoch) {
+    const std::uint64_t size = 10'000'000'000;
+    for (const OrderSpec& spec : {OrderSpec::sequential(), OrderSpec::shuffled(),
+                                  OrderSpec::windowed({.window = 1 << 20, .page = 1 << 10})}) {
+      const Order order(spec, {.size = size, .seed = 1, .epoch = epoch});
+      CHECK(order.size() == size);
+      sum += order.at(size / 10 * 9);
+    }
+  }
+  CHECK(sum > 0);
+  // A thousand times three of them, at less than 1 ms each even where a sanitizer watches.
+  CHECK(std::chrono::steady_clock::now() - begin < std::chrono::seconds(3));
+}
+
+TEST_CASE("order: what is past the end of an epoch is its begin again") {
+  const std::vector<double> weights(20, 1.0);
+  const std::vector<std::int64_t> lengths(20, 3);
+  for (const OrderSpec& spec :
+       {OrderSpec::sequential(), OrderSpec::shuffled(), OrderSpec::windowed({.window = 8}),
+        OrderSpec::weighted(weights), OrderSpec::bucketed({.window = 2, .lengths = lengths})}) {
+    const Order order(spec, {.size = 20, .batch = 3, .seed = 5});
+    auto twice = ebb::test::epoch_of(order);
+    twice.insert(twice.end(), twice.begin(), twice.begin() + 20);
+    CAPTURE(spec.describe());
+    CHECK(ebb::test::samples_at(order, 0, 40, 40) == twice);
+    CHECK(ebb::test::samples_at(order, 0, 40, 7) == twice);
+  }
+}
+
+TEST_CASE("order: ids tell kinds and parameters apart, and stay") {
+  CHECK(OrderSpec::sequential().id() == 0);
+  CHECK(OrderSpec::shuffled().id() == 1);
+  const std::vector<double> weights = {1, 2};
+  const std::vector<double> others = {2, 1};
+  const std::vector<OrderSpec> specs = {
+      OrderSpec::sequential(),
+      OrderSpec::shuffled(),
+      OrderSpec::windowed({.window = 8}),
+      OrderSpec::windowed({.window = 9}),
+      OrderSpec::windowed({.window = 8, .page = 2}),
+      OrderSpec::weighted(weights),
+      OrderSpec::weighted(others),
+      OrderSpec::weighted(weights, 3),
+      OrderSpec::bucketed({.lengths = {1, 2}}),
+      OrderSpec::bucketed({.lengths = {2, 1}}),
+      OrderSpec::bucketed({.window = 3, .lengths = {1, 2}}),
+      OrderSpec::bucketed({}),
+  };
+  std::set<std::uint64_t> ids;
+  for (const OrderSpec& spec : specs) {
+    ids.insert(spec.id());
+    CHECK((spec.id() & 0xff) == static_cast<std::uint64_t>(spec.kind()));
+    CHECK(spec.describe().starts_with(to_string(spec.kind())));
+    CHECK(ebb::describe_order(spec.id()).starts_with(to_string(spec.kind())));
+  }
+  CHECK(ids.size() == specs.size());
+  CHECK(OrderSpec::weighted(weights).id() == OrderSpec::weighted(weights, 2).id());
+  CHECK(specs[4].describe() == "windowed (window 8, page 2)");
+  CHECK(ebb::describe_order(1) == "shuffled");
+  CHECK(ebb::describe_order(77) == "unknown (id 77)");
+  // Saved states hold them.
+  CHECK(specs[2].id() == 14014072657787258370u);
+  CHECK(specs[5].id() == 8716652303701570819u);
+  CHECK(specs[8].id() == 7349030159306029828u);
+}
+
+TEST_CASE("order: only kinds without parameters are made of their kind alone") {
+  CHECK(ebb::test::refusal_of([] { const Order order(OrderKind::weighted, 10, 0, 0); }) ==
+        "[Order] a weighted order needs its OrderSpec");
+  CHECK(ebb::test::refusal_of([] {
+          const Order order(OrderKind::sequential, (std::uint64_t{1} << 40) + 1, 0, 0);
+        }).starts_with("[Order] an epoch of 1099511627777 of 1099511627777 samples"));
 }

@@ -48,6 +48,9 @@ class Batch {
   std::int64_t size() const noexcept { return static_cast<std::int64_t>(indices_.size()); }
   // Returns how long the fields are that vary: the longest sample's length, rounded up.
   std::int64_t length() const noexcept { return longest_; }
+  // Returns how many samples at the end are padding: with Tail::pad an epoch's last batch is filled
+  // up with samples that it began with.
+  std::int64_t padding() const noexcept { return padding_; }
   std::uint64_t epoch() const noexcept { return epoch_; }
   std::uint64_t seq() const noexcept { return seq_; }
   // Returns which samples these are. Valid as long as the batch.
@@ -64,6 +67,7 @@ class Batch {
   std::span<const detail::FieldSpot> spots_;     // in the slot
   std::int64_t longest_ = 0;
   std::span<const std::uint64_t> indices_;  // in the slot
+  std::int64_t padding_ = 0;
   std::uint64_t epoch_ = 0;
   std::uint64_t seq_ = 0;
 };

@@ -7,6 +7,8 @@
 #include <ebb/gc/clock.h>
 #include <ebb/loaders/batch.h>
 #include <ebb/loaders/dataset.h>
+#include <ebb/loaders/order_spec.h>
+#include <ebb/loaders/rank_view.h>
 #include <ebb/runtime/batch_source.h>
 #include <ebb/runtime/runtime.h>
 
@@ -27,12 +29,16 @@ enum class OnError : std::uint8_t {
 };
 
 struct LoaderOptions {
-  std::int64_t batch = 64;       // samples a batch; the last of an epoch may be smaller
-  std::uint64_t seed = 0;        // of the order and of SampleContext::random
-  unsigned workers = 1;          // tasks that fill at once, at most 256; 0: next() fills
-  unsigned depth = 3;            // batches filled ahead
-  bool shuffle = true;           // another order every epoch; else the data set's own
-  bool drop_last = false;        // leave out a smaller last batch
+  std::int64_t batch = 64;  // samples a batch, of all ranks; the last of an epoch may be smaller
+  std::uint64_t seed = 0;   // of the order and of SampleContext::random
+  unsigned workers = 1;     // tasks that fill at once, at most 256; 0: next() fills
+  unsigned depth = 3;       // batches filled ahead
+  bool shuffle = true;      // another order every epoch; else the data set's own
+  // Any other order; it stands in the place of shuffle.
+  std::optional<OrderSpec> order = std::nullopt;
+  bool drop_last = false;  // leave out a smaller last batch: as Tail::drop in rank
+  // Which share of every batch is this process's, and what becomes of a smaller last batch.
+  RankView rank = {};
   Milliseconds deadline{30000};  // how long next() waits for a batch; then it throws
   unsigned leases = 2;           // batches that the consumer may hold at once, in any case
   // Of the loader's pool: slots and the workers' scratch; 0: none. Scratch that the limit refuses
@@ -70,7 +76,7 @@ struct LoaderState {
   std::uint64_t fingerprint = 0;
   std::uint64_t seed = 0;
   std::uint64_t batch = 0;
-  bool shuffle = true;
+  std::uint64_t order = OrderSpec::shuffled().id();
   // Samples known not to load, lowest first: they are not tried again, so that the batches after a
   // resume are those that there would have been. [load.pure]
   std::vector<std::uint64_t> skipped = {};
@@ -112,8 +118,8 @@ struct LoaderStats {
   MemoryStats memory;  // of the loader's pool
 };
 
-// A batch's content depends on (fingerprint, seed, shuffle, batch, epoch, seq) only: not on
-// workers, depth or timing. [load.pure]
+// A batch's content depends on (fingerprint, seed, order, batch, epoch, seq) only: not on workers,
+// depth, timing, or how many ranks there are. [load.pure]
 //
 //   ebb::Loader loader(rt, data, {.batch = 64, .seed = 1});
 //   for (auto& it : loop.over(loader, {.epochs = 5})) {
@@ -149,7 +155,8 @@ class Loader {
   // Returns the cursor: batches handed out but not closed are ahead of it. Throws std::bad_alloc.
   LoaderState state() const;
   // Makes the next begin_epoch(state.epoch) start at state.seq. Throws std::invalid_argument when
-  // the state is of another data set, seed, batch size or order, naming what differs.
+  // the state is of another data set, seed, batch size or order, naming what differs. It may be of
+  // another number of ranks, and of any of them.
   void restore(const LoaderState& state);
 
   std::uint64_t batches_per_epoch() const noexcept;
