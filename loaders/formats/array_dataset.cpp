@@ -2,8 +2,8 @@
 // The data set of arrays: rows are copied, or read from the file, into the slot. [load.formats]
 #include "array_dataset.h"
 
+#include "array_elements.h"
 #include "content_hash.h"
-#include "npy_elements.h"
 
 #include <ebb/alloc/check.h>
 
@@ -31,17 +31,17 @@ struct Rows {
       std::memcpy(out, elements.get() + index * bytes, bytes);
       return;
     }
-    const NpyHeader& header = field.header;
-    const std::size_t file_bytes = row * header.format.unit;
-    const std::uint64_t offset = header.data + index * file_bytes;
-    if (header.format.is_plain()) {
+    const ArrayForm& form = field.form;
+    const std::size_t file_bytes = row * form.format.unit;
+    const std::uint64_t offset = form.data + index * file_bytes;
+    if (form.format.is_plain()) {
       field.range.read_at(offset, {out, file_bytes});
       return;
     }
     const std::span<std::byte> raw = context.scratch(Bytes{file_bytes});
     field.range.read_at(offset, raw);
-    if (const auto bad = convert_elements(header.format, raw.data(), out, row)) {
-      field.range.fail(LoadErrorKind::shape, "load", offset + *bad * header.format.unit,
+    if (const auto bad = convert_elements(form.format, raw.data(), out, row)) {
+      field.range.fail(LoadErrorKind::shape, "load", offset + *bad * form.format.unit,
                        too_large_text(index * row + *bad));
     }
   }
@@ -101,7 +101,7 @@ class ArrayDataset {
   Schema schema() const {
     Schema schema;
     for (const Rows& array : arrays_) {
-      schema.fields.push_back({array.field.name, array.field.header.format.dtype, array.shape});
+      schema.fields.push_back({array.field.name, array.field.form.format.dtype, array.shape});
     }
     return schema;
   }
@@ -109,7 +109,7 @@ class ArrayDataset {
   void load(std::uint64_t index, Local& /*local*/, const SampleContext& context,
             SampleWriter& writer) const {
     for (std::size_t i = 0; i < arrays_.size(); ++i) {
-      std::byte* const place = place_of(writer, i, arrays_[i].field.header.format.dtype);
+      std::byte* const place = place_of(writer, i, arrays_[i].field.form.format.dtype);
       arrays_[i].read(index, place, context);
     }
   }
@@ -124,14 +124,14 @@ class ArrayDataset {
 // Returns an array's rows, in memory where they are short or lie the other way round.
 Rows make_rows(ArrayField field, Bytes memory_max) {
   Rows rows(std::move(field));
-  const NpyHeader& header = rows.field.header;
-  const std::size_t unit = size_of(header.format.dtype);
-  if (header.elements * unit <= memory_max.count() || rows.field.range.memory() != nullptr ||
-      (header.fortran_order && header.shape.dims() > 1)) {
-    rows.elements = npy_elements(rows.field.range, header);
+  const ArrayForm& form = rows.field.form;
+  const std::size_t unit = size_of(form.format.dtype);
+  if (form.elements * unit <= memory_max.count() || rows.field.range.memory() != nullptr ||
+      (form.fortran_order && form.shape.dims() > 1)) {
+    rows.elements = array_elements(rows.field.range, form);
     rows.field.range.drop_memory();
   }
-  rows.shape = Shape(std::span(header.shape.begin() + 1, header.shape.end()));
+  rows.shape = Shape(std::span(form.shape.begin() + 1, form.shape.end()));
   rows.row = static_cast<std::size_t>(rows.shape.elements());
   rows.bytes = rows.row * unit;
   return rows;
@@ -142,19 +142,19 @@ Rows make_rows(ArrayField field, Bytes memory_max) {
 AnyDataset make_array_dataset(std::vector<ArrayField> fields, const ArraySet& set) {
   const ArrayField& first = fields.front();
   for (const ArrayField& field : fields) {
-    const Shape& shape = field.header.shape;
+    const Shape& shape = field.form.shape;
     if (shape.dims() == 0 || shape.elements() == 0) {
       field.range.fail(LoadErrorKind::shape, "header", 0,
                        "the shape is " + to_string(shape) + ": there is no sample in it");
     }
-    if (shape[0] != first.header.shape[0]) {
+    if (shape[0] != first.form.shape[0]) {
       field.range.fail(LoadErrorKind::shape, "header", 0,
                        "the shape is " + to_string(shape) + ", but " + first.name + " has " +
-                           std::to_string(first.header.shape[0]) +
+                           std::to_string(first.form.shape[0]) +
                            " samples: take arrays of one set");
     }
   }
-  const auto size = static_cast<std::uint64_t>(first.header.shape[0]);
+  const auto size = static_cast<std::uint64_t>(first.form.shape[0]);
   std::vector<Rows> arrays;
   arrays.reserve(fields.size());
   for (ArrayField& field : fields) {

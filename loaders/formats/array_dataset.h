@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// A data set of arrays with equal first sizes, in memory or in files. Made by open_npy and
-// open_npz.
+// A data set of arrays with equal first sizes, in memory or in files. Made by open_npy,
+// open_npz and open_safetensors.
 #pragma once
 
+#include "array_form.h"
 #include "byte_range.h"
-#include "npy_header.h"
 
 #include <ebb/alloc/bytes.h>
 #include <ebb/loaders/dataset.h>
@@ -17,7 +17,7 @@ namespace ebb::inline v0::detail {
 struct ArrayField {
   std::string name;
   ByteRange range;
-  NpyHeader header;
+  ArrayForm form;
 };
 
 struct ArraySet {

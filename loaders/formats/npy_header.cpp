@@ -181,8 +181,8 @@ bool read_bool(HeaderText& text) {
   return false;
 }
 
-NpyHeader read_dictionary(HeaderText& text) {
-  NpyHeader header;
+ArrayForm read_dictionary(HeaderText& text) {
+  ArrayForm header;
   std::array<bool, 3> seen{};
   text.expect("{");
   while (!text.skip("}")) {
@@ -262,10 +262,10 @@ HeaderText read_text(const ByteRange& range, std::uint64_t& data) {
 
 }  // namespace
 
-NpyHeader read_npy_header(const ByteRange& range) {
+ArrayForm read_npy_header(const ByteRange& range) {
   std::uint64_t data = 0;
   HeaderText text = read_text(range, data);
-  NpyHeader header = read_dictionary(text);
+  ArrayForm header = read_dictionary(text);
   header.data = data;
   std::uint64_t bytes = header.format.unit;
   header.elements = 1;

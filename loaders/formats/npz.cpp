@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // npz files: zip archives of npy files. [load.formats] Any thread.
 #include "array_dataset.h"
+#include "array_elements.h"
 #include "content_hash.h"
-#include "npy_elements.h"
+#include "npy_header.h"
 #include "printable.h"
 #include "zip_file.h"
 
@@ -17,8 +18,8 @@ namespace ebb::inline v0 {
 
 namespace {
 
+using detail::ArrayForm;
 using detail::ByteRange;
-using detail::NpyHeader;
 using detail::PositionedFile;
 using detail::ZipFile;
 
@@ -66,8 +67,8 @@ std::vector<std::string> npz_names(const std::filesystem::path& path) {
 
 NpyArray read_npz(const std::filesystem::path& path, const std::string& name) {
   const ByteRange range = open_array(open_zip("read_npz", path), name);
-  const NpyHeader header = detail::read_npy_header(range);
-  return {header.format.dtype, header.shape, detail::npy_elements(range, header)};
+  const ArrayForm form = detail::read_npy_header(range);
+  return {form.format.dtype, form.shape, detail::array_elements(range, form)};
 }
 
 Tensor read_npz(Owner owner, const std::filesystem::path& path, const std::string& name, Place at) {
@@ -75,7 +76,7 @@ Tensor read_npz(Owner owner, const std::filesystem::path& path, const std::strin
 }
 
 AnyDataset open_npz(const std::filesystem::path& path, const std::vector<std::string>& names,
-                    const NpyOptions& options) {
+                    const ArraySetOptions& options) {
   constexpr const char* function = "open_npz";
   const ZipFile zip = open_zip(function, path);
   const std::vector<std::string> chosen = names.empty() ? array_names(zip) : names;
@@ -87,10 +88,9 @@ AnyDataset open_npz(const std::filesystem::path& path, const std::vector<std::st
   std::uint64_t fingerprint = 0;
   for (const std::string& name : chosen) {
     ByteRange range = open_array(zip, name);
-    const NpyHeader header = detail::read_npy_header(range);
-    fingerprint =
-        detail::hash_number(zip.find(name + std::string(suffix))->crc, fingerprint);
-    arrays.push_back({name, std::move(range), header});
+    const ArrayForm form = detail::read_npy_header(range);
+    fingerprint = detail::hash_number(zip.find(name + std::string(suffix))->crc, fingerprint);
+    arrays.push_back({name, std::move(range), form});
   }
   const std::string set_name = options.name.empty() ? path.filename().string() : options.name;
   return detail::make_array_dataset(std::move(arrays), {set_name, fingerprint, options.memory_max});

@@ -9,7 +9,7 @@
 // In libebb-formats.
 #pragma once
 
-#include <ebb/alloc/bytes.h>
+#include <ebb/loaders/array_options.h>
 #include <ebb/loaders/dataset.h>
 #include <ebb/runtime/tensor.h>
 
@@ -45,19 +45,13 @@ class NpyArray {
   std::shared_ptr<const std::byte> data_;
 };
 
-struct NpyReadOptions {
-  // Reads into memory what could be mapped. A mapped file that another program cuts short takes the
-  // process with it when it is read there (see map_file); a copy does not.
-  bool copy = false;
-};
-
 // Reads an npy file: maps it where its elements are as they are in memory, else copies them. Throws
 // LoadError, with file and byte offset, for whatever is not exactly one array.
 //
 //   ebb::Tensor w = ebb::read_npy(rt, "w.npy");
-NpyArray read_npy(const std::filesystem::path& path, const NpyReadOptions& options = {});
-Tensor read_npy(Owner owner, const std::filesystem::path& path, const NpyReadOptions& options = {},
-                Place at = Place::here());
+NpyArray read_npy(const std::filesystem::path& path, const ArrayReadOptions& options = {});
+Tensor read_npy(Owner owner, const std::filesystem::path& path,
+                const ArrayReadOptions& options = {}, Place at = Place::here());
 
 // Returns the names of the arrays in an npz file, in its order, without ".npy".
 std::vector<std::string> npz_names(const std::filesystem::path& path);
@@ -73,13 +67,6 @@ struct NpyField {
   std::filesystem::path path;
 };
 
-struct NpyOptions {
-  // An array with at most so many elements' bytes is read into memory; of a longer one each sample
-  // is read from the file when it is loaded.
-  Bytes memory_max{256 << 20};
-  std::string name = {};  // for messages; empty: the first file's name
-};
-
 // Opens arrays with equal first sizes as a data set: sample i has of each its [i], as the field of
 // that name. Longer arrays stay open files; Fortran order is copied into memory whatever its size.
 // The fingerprint is of names and contents, of which, beyond 64 MiB a file, only sizes and samples
@@ -87,7 +74,7 @@ struct NpyOptions {
 // std::invalid_argument for no field or two of one name.
 //
 //   auto data = ebb::open_npy({{"x", "x.npy"}, {"y", "y.npy"}});
-AnyDataset open_npy(const std::vector<NpyField>& fields, const NpyOptions& options = {});
+AnyDataset open_npy(const std::vector<NpyField>& fields, const ArraySetOptions& options = {});
 
 // The same of the arrays of an npz file, all of them where none is named. What is packed is
 // unpacked into memory; what is not, and is longer than memory_max, stays in the file. Every byte
@@ -95,6 +82,6 @@ AnyDataset open_npy(const std::vector<NpyField>& fields, const NpyOptions& optio
 //
 //   auto data = ebb::open_npz("mnist.npz", {"x_train", "y_train"});
 AnyDataset open_npz(const std::filesystem::path& path, const std::vector<std::string>& names = {},
-                    const NpyOptions& options = {});
+                    const ArraySetOptions& options = {});
 
 }  // namespace ebb::inline v0

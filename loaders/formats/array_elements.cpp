@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reading, converting and turning around all elements of an array. Any thread.
-#include "npy_elements.h"
+#include "array_elements.h"
 
 #include "aligned_bytes.h"
 
@@ -40,40 +40,40 @@ void copy_turned(const std::byte* from, std::byte* to, const Shape& shape) {
   }
 }
 
-Elements turned(const Elements& elements, const NpyHeader& header) {
-  const std::size_t unit = size_of(header.format.dtype);
-  Elements out = allocate_aligned(header.elements * unit);
+Elements turned(const Elements& elements, const ArrayForm& form) {
+  const std::size_t unit = size_of(form.format.dtype);
+  Elements out = allocate_aligned(form.elements * unit);
   switch (unit) {
     case 1:
-      copy_turned<std::uint8_t>(elements.get(), out.get(), header.shape);
+      copy_turned<std::uint8_t>(elements.get(), out.get(), form.shape);
       break;
     case 2:
-      copy_turned<std::uint16_t>(elements.get(), out.get(), header.shape);
+      copy_turned<std::uint16_t>(elements.get(), out.get(), form.shape);
       break;
     case 4:
-      copy_turned<std::uint32_t>(elements.get(), out.get(), header.shape);
+      copy_turned<std::uint32_t>(elements.get(), out.get(), form.shape);
       break;
     default:
-      copy_turned<std::uint64_t>(elements.get(), out.get(), header.shape);
+      copy_turned<std::uint64_t>(elements.get(), out.get(), form.shape);
   }
   return out;
 }
 
-Elements converted(const ByteRange& range, const NpyHeader& header) {
-  const std::size_t bytes = header.elements * header.format.unit;
+Elements converted(const ByteRange& range, const ArrayForm& form) {
+  const std::size_t bytes = form.elements * form.format.unit;
   Elements raw;
-  const std::byte* from = range.memory() != nullptr ? range.memory() + header.data : nullptr;
+  const std::byte* from = range.memory() != nullptr ? range.memory() + form.data : nullptr;
   if (from == nullptr) {
     raw = allocate_aligned(bytes);
-    range.read_at(header.data, {raw.get(), bytes});
+    range.read_at(form.data, {raw.get(), bytes});
     from = raw.get();
-    if (header.format.is_plain()) {
+    if (form.format.is_plain()) {
       return raw;
     }
   }
-  Elements out = allocate_aligned(header.elements * size_of(header.format.dtype));
-  if (const auto bad = convert_elements(header.format, from, out.get(), header.elements)) {
-    range.fail(LoadErrorKind::shape, "data", header.data + *bad * header.format.unit,
+  Elements out = allocate_aligned(form.elements * size_of(form.format.dtype));
+  if (const auto bad = convert_elements(form.format, from, out.get(), form.elements)) {
+    range.fail(LoadErrorKind::shape, "data", form.data + *bad * form.format.unit,
                too_large_text(*bad));
   }
   return out;
@@ -81,14 +81,14 @@ Elements converted(const ByteRange& range, const NpyHeader& header) {
 
 }  // namespace
 
-std::shared_ptr<const std::byte> npy_elements(const ByteRange& range, const NpyHeader& header) {
+std::shared_ptr<const std::byte> array_elements(const ByteRange& range, const ArrayForm& form) {
   try {
-    Elements elements = converted(range, header);
-    return header.fortran_order && header.shape.dims() > 1 ? turned(elements, header)
-                                                           : std::move(elements);
+    Elements elements = converted(range, form);
+    return form.fortran_order && form.shape.dims() > 1 ? turned(elements, form)
+                                                       : std::move(elements);
   } catch (const std::bad_alloc&) {
-    range.fail(LoadErrorKind::memory, "data", header.data,
-               "there is no memory for its " + std::to_string(header.elements) + " elements");
+    range.fail(LoadErrorKind::memory, "data", form.data,
+               "there is no memory for its " + std::to_string(form.elements) + " elements");
   }
 }
 
