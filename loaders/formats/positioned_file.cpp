@@ -95,7 +95,7 @@ void PositionedFile::fail(LoadErrorKind kind, std::string_view stage, std::uint6
                               .text = std::move(text)});
 }
 
-std::uint64_t hash_file(const PositionedFile& file, std::uint64_t hash) {
+std::uint64_t hash_sparsely(const PositionedFile& file, std::uint64_t hash) {
   constexpr std::uint64_t whole_max = 64 << 20;
   constexpr std::uint64_t samples = 256;
   constexpr std::size_t sample_bytes = 4096;  // a multiple of 8, so that parts give what all would

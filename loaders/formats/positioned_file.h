@@ -56,6 +56,6 @@ class PositionedFile {
 
 // Returns a hash of a file's size and contents: of all of them up to 64 MiB, beyond that of 256
 // samples of 4 KiB spread evenly over it.
-std::uint64_t hash_file(const PositionedFile& file, std::uint64_t hash);
+std::uint64_t hash_sparsely(const PositionedFile& file, std::uint64_t hash);
 
 }  // namespace ebb::inline v0::detail

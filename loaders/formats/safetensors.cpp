@@ -98,7 +98,7 @@ AnyDataset open_safetensors(const std::filesystem::path& path,
   }
   return detail::make_array_dataset(std::move(arrays),
                                     {options.name.empty() ? path.filename().string() : options.name,
-                                     detail::hash_file(*file, 0), options.memory_max});
+                                     detail::hash_sparsely(*file, 0), options.memory_max});
 }
 
 }  // namespace ebb::inline v0
