@@ -9,6 +9,9 @@
 
 namespace ebb::inline v0::detail {
 
+ByteRange::ByteRange(std::string_view function, const std::filesystem::path& path)
+    : file_(std::make_shared<const PositionedFile>(function, path)), bytes_(file_->bytes()) {}
+
 ByteRange::ByteRange(std::shared_ptr<const PositionedFile> file, std::string member,
                      std::uint64_t begin, std::uint64_t bytes)
     : file_(std::move(file)), member_(std::move(member)), begin_(begin), bytes_(bytes) {}

@@ -7,15 +7,19 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <filesystem>
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 
 namespace ebb::inline v0::detail {
 
 class ByteRange {
  public:
-  // The bytes lie in the file from begin on. member is for messages; empty: it is the whole file.
+  // All of a file. Throws LoadError when it cannot be opened.
+  ByteRange(std::string_view function, const std::filesystem::path& path);
+  // The bytes lie in the file from begin on. member is for messages.
   ByteRange(std::shared_ptr<const PositionedFile> file, std::string member, std::uint64_t begin,
             std::uint64_t bytes);
   // The bytes are in memory, and were unpacked from a member of the file.

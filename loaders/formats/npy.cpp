@@ -16,14 +16,6 @@ namespace {
 
 using detail::ArrayForm;
 using detail::ByteRange;
-using detail::PositionedFile;
-
-// Returns all of a file.
-ByteRange whole_file(const char* function, const std::filesystem::path& path) {
-  auto file = std::make_shared<const PositionedFile>(function, path);
-  const std::uint64_t bytes = file->bytes();
-  return {std::move(file), "", 0, bytes};
-}
 
 }  // namespace
 
@@ -33,7 +25,7 @@ Tensor NpyArray::tensor(Owner owner, Place at) const {
 }
 
 NpyArray read_npy(const std::filesystem::path& path, const ArrayReadOptions& options) {
-  const ByteRange range = whole_file("read_npy", path);
+  const ByteRange range("read_npy", path);
   const ArrayForm form = detail::read_npy_header(range);
   const bool can_map =
       detail::is_as_in_memory(form) && form.elements != 0 && form.data % form.format.unit == 0;
@@ -58,7 +50,7 @@ AnyDataset open_npy(const std::vector<NpyField>& fields, const ArraySetOptions& 
   std::vector<detail::ArrayField> arrays;
   std::uint64_t fingerprint = 0;
   for (const NpyField& field : fields) {
-    ByteRange range = whole_file(function, field.path);
+    ByteRange range(function, field.path);
     const ArrayForm form = detail::read_npy_header(range);
     fingerprint = detail::hash_sparsely(range.file(), fingerprint);
     arrays.push_back({field.name, std::move(range), form});

@@ -6,8 +6,8 @@
 #include "printable.h"
 #include "safetensors_header.h"
 
+#include <ebb/loaders/npy.h>
 #include <ebb/loaders/safetensors.h>
-#include <ebb/runtime/tensor_from.h>
 
 #include <algorithm>
 #include <utility>
@@ -73,9 +73,7 @@ Tensor Safetensors::tensor(Owner owner, const std::string& name, Place at) const
       can_map ? std::shared_ptr<const std::byte>(file_->mapped,
                                                  file_->mapped.get() + array.range.begin())
               : detail::array_elements(array.range, form);
-  auto* const data = const_cast<std::byte*>(elements.get());  // the tensor is read-only
-  return detail::protect(
-      detail::from_shared(owner, elements, data, form.shape, form.format.dtype, at), true);
+  return NpyArray(form.format.dtype, form.shape, elements).tensor(owner, at);
 }
 
 Safetensors read_safetensors(const std::filesystem::path& path, const ArrayReadOptions& options) {

@@ -23,12 +23,6 @@ constexpr std::uint32_t llm_c_u16 = 20240520;
 constexpr std::uint32_t llm_c_u32 = 20240801;
 constexpr std::uint32_t llm_c_evaluation = 20240522;
 
-ByteRange whole_file(const char* function, const std::filesystem::path& path) {
-  auto file = std::make_shared<const PositionedFile>(function, path);
-  const std::uint64_t bytes = file->bytes();
-  return {std::move(file), "", 0, bytes};
-}
-
 // Returns the number at the n-th place of a file of 32-bit numbers, 0 where it has none.
 std::uint32_t number_at(const ByteRange& range, std::uint64_t n) {
   std::uint32_t number = 0;
@@ -56,7 +50,7 @@ TokenFormat tell_format(const ByteRange& range) {
 }  // namespace
 
 TokenShard::TokenShard(const char* function, const std::filesystem::path& path, TokenFormat format)
-    : range_(whole_file(function, path)) {
+    : range_(function, path) {
   if (range_.bytes() == 0) {
     range_.fail(LoadErrorKind::corrupt, "header", 0, "the file is empty");
   }
