@@ -67,16 +67,11 @@ void FileBytes::read(std::uint64_t offset, std::span<std::byte> out,
 }
 
 std::uint64_t FileBytes::line_at(std::uint64_t offset) const {
-  std::uint64_t line = 1;
-  std::vector<std::byte> buffer(65536);
-  for (std::uint64_t done = 0; done < offset;) {
-    const std::uint64_t left = std::min<std::uint64_t>(offset - done, buffer.size());
-    const auto part = std::span(buffer).first(static_cast<std::size_t>(left));
-    read(done, part);
-    line += static_cast<std::uint64_t>(std::count(part.begin(), part.end(), std::byte{'\n'}));
-    done += left;
-  }
-  return line;
+  const std::uint64_t part = offset / part_bytes;
+  std::vector<char> before(static_cast<std::size_t>(offset % part_bytes));
+  read(part * part_bytes, std::as_writable_bytes(std::span(before)));
+  const auto lines = std::count(before.begin(), before.end(), '\n');
+  return lines_before_[static_cast<std::size_t>(part)] + static_cast<std::uint64_t>(lines) + 1;
 }
 
 void FileBytes::fail(LoadErrorKind kind, std::string_view stage, std::uint64_t offset,

@@ -34,25 +34,30 @@ class FileBytes {
   void read(std::uint64_t offset, std::span<std::byte> out) const;
   void read(std::uint64_t offset, std::span<std::byte> out, const StageContext& context) const;
 
-  // Calls visit(offset, text) for all bytes in turn, in parts of 1 MiB. Throws LoadError.
+  // Calls visit(offset, text) for all bytes in turn, in parts of 1 MiB, and counts lines for
+  // line_at. Once, by one thread. Throws LoadError.
   template <class Visit>
-  void for_each_part(Visit visit) const {
-    constexpr std::uint64_t part_bytes = std::uint64_t{1} << 20;
-    std::vector<std::byte> buffer(static_cast<std::size_t>(std::min(size_, part_bytes)));
+  void for_each_part(Visit visit) {
+    std::vector<char> buffer(static_cast<std::size_t>(std::min(size_, part_bytes)));
+    std::uint64_t lines = 0;
     for (std::uint64_t offset = 0; offset < size_; offset += part_bytes) {
-      const auto left = static_cast<std::size_t>(std::min(size_ - offset, part_bytes));
-      read(offset, std::span(buffer).first(left));
-      visit(offset, std::string_view(reinterpret_cast<const char*>(buffer.data()), left));
+      const auto part =
+          std::span(buffer).first(static_cast<std::size_t>(std::min(size_ - offset, part_bytes)));
+      read(offset, std::as_writable_bytes(part));
+      lines_before_.push_back(lines);
+      lines += static_cast<std::uint64_t>(std::count(part.begin(), part.end(), '\n'));
+      visit(offset, std::string_view(part.data(), part.size()));
     }
   }
-  // Returns the number, from 1, of the line in which offset lies. Reads all that comes before: for
-  // messages only.
+  // Returns the number, from 1, of the line in which offset lies, after for_each_part.
   std::uint64_t line_at(std::uint64_t offset) const;
 
   [[noreturn]] void fail(LoadErrorKind kind, std::string_view stage, std::uint64_t offset,
                          std::string text) const;
 
  private:
+  static constexpr std::uint64_t part_bytes = std::uint64_t{1} << 20;
+
   void unpack(const std::filesystem::path& path, Bytes unpacked_max);
 
   std::string function_;
@@ -60,6 +65,7 @@ class FileBytes {
   std::optional<PositionedFile> file_;  // when it is plain
   std::vector<std::byte> unpacked_;     // when it is gzipped
   std::uint64_t size_ = 0;
+  std::vector<std::uint64_t> lines_before_;  // each part
 };
 
 }  // namespace ebb::inline v0::detail

@@ -6,9 +6,8 @@
 #include "file_bytes.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
-#include <limits>
-#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -22,11 +21,9 @@ class RecordFiles {
     std::uint32_t bytes;
   };
 
-  // Adds a file; the records that are added next are its own.
-  void add_file(FileBytes file) {
-    files_.push_back(std::move(file));
-    first_.push_back(offsets_.size());
-  }
+  // The records that are added until end_file are of one file, which that hands over.
+  void begin_file() { first_.push_back(offsets_.size()); }
+  void end_file(FileBytes file) { files_.push_back(std::move(file)); }
   void add_record(std::uint64_t offset, std::uint32_t bytes) {
     offsets_.push_back(offset);
     bytes_.push_back(bytes);
@@ -38,8 +35,6 @@ class RecordFiles {
 
   std::uint64_t size() const noexcept { return offsets_.size(); }
   const FileBytes& file(std::size_t i) const noexcept { return files_[i]; }
-  const FileBytes& last_file() const noexcept { return files_.back(); }
-  std::size_t files() const noexcept { return files_.size(); }
   Record operator[](std::uint64_t index) const noexcept {
     const auto after = std::upper_bound(first_.begin(), first_.end(), index);
     return {static_cast<std::size_t>(after - first_.begin()) - 1, offsets_[index], bytes_[index]};
