@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstring>
 #include <utility>
 
 namespace ebb::inline v0 {
@@ -24,9 +25,10 @@ void Loader::Core::begin_epoch(std::uint64_t epoch) {
   cursor_seq = from;
   std::exception_ptr old_error;  // ends after the lock: exceptions are foreign code
   Lock lock(mutex_);
-  cancel_tickets();
+  cancel_tickets(lock);
   old_error = std::exchange(epoch_error_, nullptr);
   begun_ = true;
+  begun_at_ = begun_at_.value_or(domain_->clock().now());
   epoch_ = epoch;
   order_ = Order(options.shuffle ? OrderKind::shuffled : OrderKind::sequential, data.size(),
                  options.seed, epoch);
@@ -70,31 +72,49 @@ Loader::Core::Slot& Loader::Core::wait_for_ready(Lock& lock) {
     if (slot != nullptr && slot->state == SlotState::failed) {
       throw_failed(lock, *slot);
     }
-    const bool queued = slot != nullptr && slot->state == SlotState::queued;
+    const bool may_help = slot != nullptr && claimable(*slot) != 0;
     const TimePoint now = clock.now();
-    if (queued && now >= take_over_at) {
-      take_over(lock, *slot);
+    if (may_help && now >= take_over_at) {
+      workers_late_ = true;
+      help(lock, *slot, mine_);
     } else if (now >= deadline) {
       throw_stalled(lock);
     } else {
-      clock.wait_until(changed_, lock, queued ? std::min(take_over_at, deadline) : deadline);
+      clock.wait_until(changed_, lock, may_help ? std::min(take_over_at, deadline) : deadline);
     }
   }
 }
 
-void Loader::Core::take_over(Lock& lock, Slot& slot) noexcept {
-  workers_late_ = true;
-  start_filling(slot);
-  ++counts_.filled_inline;
-  lock.unlock();
-  fill(slot, mine_);
-  lock.lock();
+// Closes up the rows of a batch behind those that are left out.
+void Loader::Core::leave_out(Slot& slot) const noexcept {
+  std::sort(slot.left_out.begin(), slot.left_out.end());
+  auto* const memory = static_cast<std::byte*>(slot.memory.data());
+  auto next = slot.left_out.begin();
+  std::size_t to = 0;
+  for (std::size_t row = 0; row < slot.indices.size(); ++row) {
+    if (next != slot.left_out.end() && *next == row) {
+      ++next;
+      continue;
+    }
+    if (to != row) {
+      slot.indices[to] = slot.indices[row];
+      for (const detail::FieldSpot& spot : slot.spots) {
+        std::byte* const begin = memory + spot.offset;
+        std::memcpy(begin + to * spot.row_bytes, begin + row * spot.row_bytes, spot.row_bytes);
+      }
+    }
+    ++to;
+  }
+  slot.indices.resize(to);
 }
 
 Batch Loader::Core::lease(Lock& lock, Slot& slot) {
   slot.state = SlotState::leased;
   slot.hold = shared_from_this();
   lock.unlock();
+  if (!slot.left_out.empty()) {
+    leave_out(slot);
+  }
   Batch batch;
   {
     // When this throws, give_back has freed the slot, and the next call fills the batch again.
@@ -104,6 +124,8 @@ Batch Loader::Core::lease(Lock& lock, Slot& slot) {
   }
   batch.lease_.set_read_only();
   batch.layout_ = &layout_;
+  batch.spots_ = slot.spots;
+  batch.longest_ = slot.longest;
   batch.indices_ = slot.indices;
   WeakStorage holders(batch.lease_);
   lock.lock();
@@ -111,7 +133,10 @@ Batch Loader::Core::lease(Lock& lock, Slot& slot) {
   batch.seq_ = slot.seq;
   slot.lease = std::move(holders);
   ++deliver_;
-  ++counts_.delivered;
+  if (++counts_.delivered == 1) {
+    counts_.first_batch = domain_->clock().now() - *begun_at_;
+  }
+  ++(slot.by_workers ? counts_.filled_by_workers : counts_.filled_inline);
   return batch;
 }
 
@@ -132,8 +157,8 @@ void Loader::Core::give_back(void* context, void* /*data*/) noexcept {
 void Loader::Core::throw_failed(Lock& lock, Slot& slot) {
   lock.unlock();
   // A failed slot is this thread's: nobody else touches it.
-  const std::exception_ptr error = load_error(slot);
-  slot.error = nullptr;
+  const std::exception_ptr error = slot.error;
+  clear(slot);
   lock.lock();
   slot.state = SlotState::free;
   epoch_error_ = error;
