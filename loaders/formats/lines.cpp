@@ -56,7 +56,7 @@ class LineDataset {
   void finish(std::uint64_t /*index*/, Local& /*local*/, const SampleContext& /*context*/,
               std::span<const std::byte> bytes, const SampleWriter& writer) const {
     const std::span<std::byte> text = std::as_writable_bytes(writer.field<std::uint8_t>(0));
-    std::fill(std::copy(bytes.begin(), bytes.end(), text.begin()), text.end(), std::byte{0});
+    std::copy(bytes.begin(), bytes.end(), text.begin());
     writer.field<std::int64_t>(1)[0] = static_cast<std::int64_t>(bytes.size());
   }
 

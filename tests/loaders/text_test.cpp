@@ -31,14 +31,17 @@ struct Rig {
 // All lines, in order, as the samples have them; what follows a line must be zeros.
 std::vector<std::string> lines_of(const ebb::AnyDataset& data) {
   Rig rig;
-  ebb::Loader loader(rig.rt, data, {.batch = 1, .workers = 0, .shuffle = false});
+  ebb::Loader loader(rig.rt, data, {.batch = 3, .workers = 0, .shuffle = false});
   std::vector<std::string> lines;
   while (const auto batch = loader.next()) {
-    const auto [text, length] = batch->fields<2>();
-    const auto bytes = text.span<const std::uint8_t>();
-    const auto end = bytes.begin() + length.span<const std::int64_t>()[0];
-    CHECK(std::all_of(end, bytes.end(), [](std::uint8_t byte) { return byte == 0; }));
-    lines.emplace_back(bytes.begin(), end);
+    const auto [text, lengths] = batch->fields<2>();
+    const auto columns = static_cast<std::size_t>(text.size(1));
+    for (std::size_t row = 0; row < batch->indices().size(); ++row) {
+      const auto bytes = text.span<const std::uint8_t>().subspan(row * columns, columns);
+      const auto end = bytes.begin() + lengths.span<const std::int64_t>()[row];
+      CHECK(std::all_of(end, bytes.end(), [](std::uint8_t byte) { return byte == 0; }));
+      lines.emplace_back(bytes.begin(), end);
+    }
   }
   return lines;
 }
