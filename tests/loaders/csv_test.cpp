@@ -138,6 +138,23 @@ TEST_CASE("csv: records and cells are the same wherever a part of the file ends"
   }
 }
 
+TEST_CASE("csv: what a quote means does not depend on where a part of the file ends") {
+  const std::string block = "1,\"a,\"\"b\n\"\r\n2,5\" x\r\n\n3,\"\r\n\"\r\n4,\"\"\n5,c\r\n";
+  const CsvOptions options{.fields = {{.name = "y",
+                                       .columns = {"1"},
+                                       .dtype = DType::i64,
+                                       .vocabulary = {"a,\"b\n", "5\" x", "\r\n", "c"}}},
+                           .missing = -1};
+  const TempFolder folder;
+  for (std::size_t before = 0; before <= block.size(); ++before) {
+    CAPTURE(before);
+    // Lines without anything, up to where a part of 1 MiB ends.
+    const auto path = folder.write("t.csv", std::string((1 << 20) - before, '\n') + block);
+    const auto classes = column_of<std::int64_t>(ebb::open_csv(path, options), 0);
+    CHECK(classes == std::vector<std::int64_t>{0, 1, 2, -1, 3});
+  }
+}
+
 TEST_CASE("csv: numbers are read as the dtype has them") {
   const std::string floats = "a\n 1.5\t\n+2\n-0.0\n1e3\n.5\n1e-46\ninf\n";
   CHECK(values<float>(floats, one(DType::f32)) ==
@@ -286,6 +303,8 @@ TEST_CASE("csv: files that are none are refused with the place") {
   check_text("\na,b,a,kind\n1,2,3,4\n", LoadErrorKind::shape, 1,
              "line 2: the header has \"a\" twice", options);
   check_text("a,b,kind\n1,2,\"x\n3,4,y\n", LoadErrorKind::corrupt, 13,
+             "line 2: a quote that nothing closes", options);
+  check_text("a,b,kind\n1,2,\"x \"\"y\n3,4,y\n", LoadErrorKind::corrupt, 13,
              "line 2: a quote that nothing closes", options);
   check_text("a,b,kind\n1,2\n", LoadErrorKind::corrupt, 9, "line 2: 2 cells where", options);
   check_text("\xff\xfe"s + "a\0,\0"s, LoadErrorKind::corrupt, 0, "UTF-16", options);
