@@ -21,7 +21,8 @@ Tensor Batch::field(std::size_t i) const {
   }
   sizes[1] = field.varies ? longest_ : sizes[1];
   const std::size_t offset = spots_[i].offset / size_of(field.dtype);
-  return {lease_, field.dtype, Shape(std::span<const std::int64_t>(sizes.data(), dims)),
+  return {on_device_ ? on_device_ : lease_, field.dtype,
+          Shape(std::span<const std::int64_t>(sizes.data(), dims)),
           static_cast<std::int64_t>(offset)};
 }
 

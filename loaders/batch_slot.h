@@ -3,6 +3,7 @@
 // the members.
 #pragma once
 
+#include <ebb/alloc/stream.h>
 #include <ebb/gc/clock.h>
 #include <ebb/gc/storage.h>
 #include <ebb/loaders/order.h>
@@ -55,6 +56,8 @@ struct BatchSlot {
   WeakStorage lease;                  // while leased: to count the holders
   Order order{OrderKind::sequential, 0, 0, 0};
   std::vector<Fetched> fetched;  // as many as a batch has, where threads fetch
+  Storage on_device;             // while ready, where batches are copied to a device
+  StreamPoint copied;            // covers that copy
 
   // Of the thread that opens the ticket; of all that work on it, each at its own places, while it
   // is open; then of the consumer's. Their capacity is a whole batch.

@@ -12,7 +12,7 @@ namespace ebb::inline v0 {
 
 Loader::Loader(Runtime& rt, AnyDataset data, LoaderOptions options, Place at)
     : core_(std::make_shared<Core>(rt, std::move(data), options, at)) {
-  core_->allocate();
+  core_->allocate(rt);
 }
 
 Loader::~Loader() {
@@ -115,6 +115,7 @@ LoaderStats Loader::Core::stats() const noexcept {
   }
   mine_.clocks.add_to(stats);
   fetch_clock_.add_to(stats.fetch);
+  copy_clock_.add_to(stats.copy);
   if (cache_ != nullptr) {
     stats.cache = cache_->stats();
   }

@@ -95,14 +95,18 @@ Loader::Core::~Core() {
   domain_->close_loader_owner(owner_);
 }
 
-void Loader::Core::allocate() {
+void Loader::Core::allocate(Runtime& rt) {
   const OwnerScope scope(owner_, HeapStay::with_scope);
   const Bytes bytes{layout_.slot_bytes};
   const std::size_t samples = slot_samples(options, data.size());
+  if (options.device != cpu) {
+    stage_ = std::make_unique<detail::DeviceStage>(rt, options.device, owner_, birth_);
+  }
   for (std::uint64_t n = ahead_ + options.leases; n > 0; --n) {
     Slot& slot = slots_.emplace_back();
     slot.core = this;
-    slot.memory = Storage::make(owner_, bytes, default_align_cpu, birth_);
+    slot.memory = stage_ != nullptr ? stage_->make_slot(bytes)
+                                    : Storage::make(owner_, bytes, default_align_cpu, birth_);
     slot.indices.reserve(samples);
     slot.lengths.reserve(layout_.varies ? samples : 0);
     slot.left_out.reserve(options.on_error == OnError::skip ? samples : 0);
@@ -129,7 +133,7 @@ void Loader::Core::Hands::prepare(const AnyDataset& dataset) noexcept {
 }
 
 bool Loader::Core::run_without_workers(Lock& lock) noexcept {
-  if (domain_->has_ended() || executor_->concurrency() > 1) {
+  if (executor_ == nullptr || domain_->has_ended() || executor_->concurrency() > 1) {
     return false;
   }
   lock.unlock();
@@ -162,7 +166,8 @@ void Loader::Core::shut_down() noexcept {
       const std::string text =
           "[~Loader] data set " + data.name() + ": waited " +
           std::to_string(shutdown_wait.count()) + " ms, and " +
-          (stuck.empty() ? std::to_string(tasks_) + " load tasks were not run" : stuck) +
+          (stuck.empty() ? std::to_string(tasks_) + " load tasks were not run by their executor"
+                         : stuck) +
           "; what the tasks need stays alive until they end";
       lock.unlock();
       domain_->log(LogLevel::warning, text);
@@ -185,7 +190,7 @@ Loader::Core::Slot* Loader::Core::find(std::uint64_t seq) noexcept {
 
 Loader::Core::Slot* Loader::Core::find_free() noexcept {
   for (Slot& slot : slots_) {
-    if (slot.state == SlotState::free) {
+    if (slot.state == SlotState::free && (stage_ == nullptr || stage_->is_done(slot.copied))) {
       return &slot;
     }
   }
@@ -255,6 +260,7 @@ void Loader::Core::assign(Slot& slot, std::uint64_t seq) noexcept {
 // Without the mutex, by the one thread that is busy with the slot.
 void Loader::Core::clear(Slot& slot) noexcept {
   slot.error = nullptr;
+  slot.on_device = {};
   for (detail::Fetched& it : slot.fetched) {
     drop(it);
   }
@@ -365,7 +371,7 @@ void Loader::Core::open_ticket(Lock& lock, Slot& slot) noexcept {
     const OwnerScope scope(owner_, HeapStay::with_scope);
     find_samples(slot);
   } catch (...) {
-    error = load_error(slot, no_index, std::current_exception());
+    error = load_error(slot, no_index, std::current_exception(), "order");
   }
   for (detail::Fetched& it : slot.fetched) {
     it = {};  // what it says is of another batch
@@ -388,16 +394,27 @@ void Loader::Core::take_in(Slot& slot, Range& range) noexcept {
   slot.left_out.insert(slot.left_out.end(), range.left_out.begin(), range.left_out.end());
 }
 
+bool Loader::Core::is_complete(const Slot& slot) const noexcept {
+  return slot.done == slot.samples && slot.error == nullptr && is_current(slot);
+}
+
 // The last thread that is busy with a slot says what has become of it.
 void Loader::Core::leave(Lock& lock, Slot& slot) noexcept {
-  if (slot.busy == 1 && !is_current(slot)) {
+  const bool is_last = slot.busy == 1;
+  if (is_last && is_complete(slot) && (stage_ != nullptr || !slot.left_out.empty())) {
+    lock.unlock();
+    std::exception_ptr error = complete(slot);
+    lock.lock();
+    slot.error = std::move(error);
+  }
+  if (is_last && !is_current(slot)) {
     lock.unlock();
     clear(slot);
     lock.lock();
     slot.state = SlotState::free;
-  } else if (slot.busy == 1 && slot.error != nullptr) {
+  } else if (is_last && slot.error != nullptr) {
     slot.state = SlotState::failed;
-  } else if (slot.busy == 1 && slot.done == slot.samples) {
+  } else if (is_last && is_complete(slot)) {
     slot.state = SlotState::ready;
   }
   --slot.busy;

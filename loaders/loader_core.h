@@ -5,6 +5,7 @@
 
 #include "batch_layout.h"
 #include "batch_slot.h"
+#include "device_stage.h"
 #include "sample_cache.h"
 #include "scratch.h"
 #include "skip_log.h"
@@ -42,7 +43,7 @@ class Loader::Core : public std::enable_shared_from_this<Core> {
   ~Core();
 
   // The second half of construction: the slots and the workers. Throws OutOfMemory.
-  void allocate();
+  void allocate(Runtime& rt);
   // Waits for running loads, at most 2 s. Afterwards nothing is begun any more.
   void shut_down() noexcept;
   bool in_child() const noexcept { return domain_->in_child(); }
@@ -132,10 +133,12 @@ class Loader::Core : public std::enable_shared_from_this<Core> {
   void open_ticket(Lock& lock, Slot& slot) noexcept;
   static void take_in(Slot& slot, Range& range) noexcept;
   void leave(Lock& lock, Slot& slot) noexcept;
+  bool is_complete(const Slot& slot) const noexcept;
 
   // Filling: without the mutex, by a thread that is busy with the slot.
   void find_samples(Slot& slot);
   void find_lengths(Slot& slot);
+  std::exception_ptr complete(Slot& slot) noexcept;  // of all its samples, by one thread
   void clear(Slot& slot) noexcept;
   void drop(detail::Fetched& fetched) noexcept;
   std::size_t range_size(std::size_t samples) const noexcept;
@@ -152,7 +155,8 @@ class Loader::Core : public std::enable_shared_from_this<Core> {
                                std::uint64_t attempt) const noexcept;
   bool substitute(Slot& slot, Hands& hands, detail::RangeFill& walk, std::size_t place);
   std::exception_ptr load_error(const Slot& slot, std::uint64_t index,
-                                const std::exception_ptr& error) const noexcept;
+                                const std::exception_ptr& error,
+                                const char* stage = nullptr) const noexcept;
 
   // Fetching: threads of the loader's own.
   void start_fetching();
@@ -162,6 +166,7 @@ class Loader::Core : public std::enable_shared_from_this<Core> {
 
   // Handing out: the consumer's thread, with the mutex held at first.
   Slot& wait_for_ready(Lock& lock);
+  bool is_copying() const noexcept;
   Batch lease(Lock& lock, Slot& slot);
   void leave_out(Slot& slot) const noexcept;
   // Runs one waiting task where nobody else would: an executor that the host's global_control has
@@ -186,8 +191,10 @@ class Loader::Core : public std::enable_shared_from_this<Core> {
   std::deque<Worker> workers_;
   Hands mine_;                                  // of the consumer's thread
   std::unique_ptr<detail::SampleCache> cache_;  // null: none
+  std::unique_ptr<detail::DeviceStage> stage_;  // null: batches stay in host memory
   detail::SkipLog skips_;
   detail::StageClock fetch_clock_;
+  detail::StageClock copy_clock_;
   // Relaxed: how long a sample took lately, to choose ranges; 0: not known.
   std::atomic<std::uint64_t> sample_ns_{0};
   // Bytes fetched and not used yet. Relaxed: it is compared with a limit under the mutex, which

@@ -5,6 +5,7 @@
 #include "stage_room.h"
 
 #include <ebb/alloc/check.h>
+#include <ebb/alloc/error.h>
 
 #include <algorithm>
 #include <chrono>
@@ -301,7 +302,8 @@ bool Loader::Core::substitute(Slot& slot, Hands& hands, detail::RangeFill& walk,
 
 // Returns an error as a LoadError that says where it belongs.
 std::exception_ptr Loader::Core::load_error(const Slot& slot, std::uint64_t index,
-                                            const std::exception_ptr& error) const noexcept {
+                                            const std::exception_ptr& error,
+                                            const char* stage) const noexcept {
   try {
     LoadErrorInfo info{.dataset = data.name(), .epoch = slot.epoch, .seq = slot.seq};
     if (index != no_index) {
@@ -309,10 +311,8 @@ std::exception_ptr Loader::Core::load_error(const Slot& slot, std::uint64_t inde
       info.dataset = std::move(origin.dataset);
       info.index = origin.index;
       info.source = std::move(origin.source);
-      info.stage = "load";
-    } else {
-      info.stage = "making Local";
     }
+    info.stage = stage != nullptr ? stage : index != no_index ? "load" : "making Local";
     try {
       std::rethrow_exception(error);
     } catch (const LoadError& load) {
@@ -321,6 +321,10 @@ std::exception_ptr Loader::Core::load_error(const Slot& slot, std::uint64_t inde
       }
       info.kind = load.kind();
       info.text = load.what();
+      std::throw_with_nested(LoadError("Loader::next", info));
+    } catch (const DeviceError& failure) {
+      info.kind = LoadErrorKind::device;
+      info.text = failure.what();
       std::throw_with_nested(LoadError("Loader::next", info));
     } catch (const std::bad_alloc& refusal) {
       info.kind = LoadErrorKind::memory;

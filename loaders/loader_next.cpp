@@ -80,9 +80,39 @@ Loader::Core::Slot& Loader::Core::wait_for_ready(Lock& lock) {
     } else if (now >= deadline) {
       throw_stalled(lock);
     } else {
-      clock.wait_until(changed_, lock, may_help ? std::min(take_over_at, deadline) : deadline);
+      TimePoint until = may_help ? std::min(take_over_at, deadline) : deadline;
+      if (slot == nullptr && is_copying()) {
+        until = std::min(until, now + patience);  // nobody tells when a copy is over
+      }
+      clock.wait_until(changed_, lock, until);
     }
   }
+}
+
+bool Loader::Core::is_copying() const noexcept {
+  return stage_ != nullptr && std::any_of(slots_.begin(), slots_.end(), [](const Slot& slot) {
+           return slot.state == SlotState::free;
+         });
+}
+
+std::exception_ptr Loader::Core::complete(Slot& slot) noexcept {
+  const OwnerScope scope(owner_, HeapStay::with_scope);
+  try {
+    if (!slot.left_out.empty()) {
+      leave_out(slot);
+    }
+    if (stage_ != nullptr) {
+      const auto start = std::chrono::steady_clock::now();
+      const Bytes bytes{layout_.slot_bytes};
+      slot.on_device = stage_->copy(slot.memory, bytes, slot.copied);
+      slot.on_device.set_read_only();
+      copy_clock_.add(slot.indices.size(), bytes.count(), std::chrono::steady_clock::now() - start);
+    }
+  } catch (...) {
+    copy_clock_.add_failure();
+    return load_error(slot, no_index, std::current_exception(), "copy");
+  }
+  return nullptr;
 }
 
 // Closes up the rows of a batch behind those that are left out.
@@ -112,9 +142,6 @@ Batch Loader::Core::lease(Lock& lock, Slot& slot) {
   slot.state = SlotState::leased;
   slot.hold = shared_from_this();
   lock.unlock();
-  if (!slot.left_out.empty()) {
-    leave_out(slot);
-  }
   Batch batch;
   {
     // When this throws, give_back has freed the slot, and the next call fills the batch again.
@@ -123,6 +150,10 @@ Batch Loader::Core::lease(Lock& lock, Slot& slot) {
                                  Bytes{layout_.slot_bytes}, birth_);
   }
   batch.lease_.set_read_only();
+  if (stage_ != nullptr) {
+    batch.on_device_ = std::move(slot.on_device);
+    stage_->hand_over(batch.on_device_, slot.copied);
+  }
   batch.layout_ = &layout_;
   batch.spots_ = slot.spots;
   batch.longest_ = slot.longest;

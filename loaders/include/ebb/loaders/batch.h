@@ -59,6 +59,7 @@ class Batch {
   void require_fields(std::size_t n) const;
 
   Storage lease_;
+  Storage on_device_;  // what the tensors view, where that is not the slot
   const detail::BatchLayout* layout_ = nullptr;  // lives as long as the lease
   std::span<const detail::FieldSpot> spots_;     // in the slot
   std::int64_t longest_ = 0;

@@ -47,6 +47,9 @@ struct LoaderOptions {
   Bytes fetch_ahead{std::size_t{64} << 20};
   // Batches with fields that vary are as long as their longest sample, rounded up to this.
   std::int64_t pad_to_multiple = 1;
+  // Where the tensors of batches are. Those of a device are filled in pinned memory and copied
+  // beside the loop; a batch may be used on the stream that is current where next() is called.
+  Device device = cpu;
   OnError on_error = OnError::fail;
   std::uint64_t skips_max = 100;  // samples that may be skipped or substituted in a run
 };
@@ -99,6 +102,7 @@ struct LoaderStats {
   LoaderStageStats fetch;
   LoaderStageStats decode;
   LoaderStageStats write;  // load, or finish
+  LoaderStageStats copy;   // to a device; busy: until it was queued
   LoaderCacheStats cache;
   Bytes fetched;              // and not used yet
   std::uint64_t skipped = 0;  // samples known not to load
