@@ -18,13 +18,14 @@ std::span<std::byte> StageContext::scratch(Bytes bytes) const {
 
 void StageContext::fail(LoadErrorKind kind, std::string_view stage, std::uint64_t offset,
                         std::string_view text) const {
+  detail::SampleOrigin origin = dataset_->origin(key_);
   throw LoadError("Loader::next", {.kind = kind,
-                                   .dataset = dataset_->name,
-                                   .index = index_,
+                                   .dataset = std::move(origin.dataset),
+                                   .index = origin.index,
                                    .epoch = epoch_,
                                    .seq = seq_,
                                    .stage = std::string(stage),
-                                   .source = dataset_->source(index_),
+                                   .source = std::move(origin.source),
                                    .offset = offset,
                                    .text = std::string(text)});
 }

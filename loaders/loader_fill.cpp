@@ -203,7 +203,7 @@ std::span<const std::byte> Loader::Core::decode(Slot& slot, Hands& hands, detail
   erased.decode(index, *hands.local, walk.context(), bytes, out);
   const auto took = std::chrono::nanoseconds(Steady::now() - start);
   hands.clocks.decode.add(1, out.bytes().size(), took);
-  if (cache_ != nullptr) {
+  if (cache_ != nullptr && !out.bytes().empty()) {
     cache_->offer(index, out.bytes(), Steady::now() - begin);
   }
   if (is_own) {
@@ -315,8 +315,10 @@ std::exception_ptr Loader::Core::load_error(const Slot& slot, std::uint64_t inde
   try {
     LoadErrorInfo info{.dataset = data.name(), .epoch = slot.epoch, .seq = slot.seq};
     if (index != no_index) {
-      info.index = index;
-      info.source = data.erased().source(index);
+      detail::SampleOrigin origin = data.erased().origin(index);
+      info.dataset = std::move(origin.dataset);
+      info.index = origin.index;
+      info.source = std::move(origin.source);
     }
     info.stage = stage != nullptr ? stage : index != no_index ? "load" : "making Local";
     try {

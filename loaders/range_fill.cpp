@@ -41,6 +41,7 @@ void RangeFill::replace_by(std::uint64_t index, std::int64_t length) noexcept {
 
 void RangeFill::begin(std::uint64_t index) noexcept {
   context_.index_ = index;
+  context_.key_ = index;
   context_.scratch_->reset();
   where_.current->store(index, std::memory_order_relaxed);
 }

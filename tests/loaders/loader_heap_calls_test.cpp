@@ -92,3 +92,25 @@ TEST_CASE("loader: in the steady state a batch makes no heap call, whoever fills
     CHECK(steady);
   }
 }
+
+TEST_CASE("loader: data sets made of others make no heap call of their own") {
+  if (!ebb::test::heap_calls_counted()) {
+    MESSAGE("skipped: a sanitizer build cannot count");
+    return;
+  }
+  ebb::test::LogLines log;
+  ebb::Runtime rt({.executor = ebb::ExecutorKind::jthread, .log = log.hook()});
+  Loads loads;
+  const ebb::AnyDataset half = ebb::subset(loads.numbers(), 0, 320);
+  const ebb::AnyDataset data = ebb::transformed(ebb::concat({half, half}), "nothing",
+                                                [](const auto& /*context*/, auto& /*writer*/) {});
+  ebb::Loader loader(rt, data, {.batch = 8, .workers = 0});
+  for (std::uint64_t number = 0; number < 3; ++number) {
+    run_epoch(loader, number);
+  }
+  const ebb::test::HeapCalls before = ebb::test::heap_calls();
+  run_epoch(loader, 3);
+  const ebb::test::HeapCalls after = ebb::test::heap_calls();
+  CHECK(after.allocations == before.allocations);
+  CHECK(after.frees == before.frees);
+}

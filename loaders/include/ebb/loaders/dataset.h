@@ -47,6 +47,10 @@ class AnyDataset {
   AnyDataset(D dataset)  // NOLINT(google-explicit-constructor): a data set is one
       : erased_(std::make_shared<const detail::DatasetModel<D>>(std::move(dataset))) {}
 
+  // For ebb's own.
+  explicit AnyDataset(std::shared_ptr<const detail::ErasedDataset> erased) noexcept
+      : erased_(std::move(erased)) {}
+
   std::uint64_t size() const noexcept { return erased_->size; }
   const Schema& schema() const noexcept { return erased_->schema; }
   std::uint64_t fingerprint() const noexcept { return erased_->fingerprint; }

@@ -97,6 +97,13 @@ class ErasedLocal {
   virtual ~ErasedLocal() = default;
 };
 
+// Which sample of which data set, for messages.
+struct SampleOrigin {
+  std::string dataset;
+  std::uint64_t index;
+  std::string source;
+};
+
 // A data set either loads whole ranges, or has stages, sample by sample; the other functions throw
 // std::logic_error. index is the sample's in this data set, whatever the context says.
 class ErasedDataset {
@@ -110,6 +117,8 @@ class ErasedDataset {
 
   virtual std::unique_ptr<ErasedLocal> make_local() const = 0;
   virtual std::string source(std::uint64_t index) const = 0;
+  // Of a part, where it has some.
+  virtual SampleOrigin origin(std::uint64_t index) const { return {name, index, source(index)}; }
   virtual std::int64_t length(std::uint64_t index) const = 0;
   // Goes on where fill is, to its end.
   virtual void load(ErasedLocal& local, RangeFill& fill) const = 0;

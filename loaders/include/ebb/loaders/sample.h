@@ -46,6 +46,7 @@ struct FieldSpot {
   std::size_t unit_elements;  // of one step of the dimension that varies
 };
 
+class CombinedDataset;
 class ErasedDataset;
 class RangeFill;
 class Scratch;
@@ -59,6 +60,7 @@ class StageRoom;
 // What each stage of loading knows of its sample. Valid during that call.
 class StageContext {
  public:
+  // Of the sample in its data set, also where that is a part of the loader's.
   std::uint64_t index() const noexcept { return index_; }
 
   // Returns uninitialised bytes, aligned to 64, from the loader's own memory; each call returns
@@ -69,11 +71,13 @@ class StageContext {
                          std::string_view text) const;
 
  private:
+  friend class detail::CombinedDataset;
   friend class detail::RangeFill;
   friend class SampleContext;
   StageContext() = default;
 
   std::uint64_t index_ = 0;
+  std::uint64_t key_ = 0;  // the sample's index in the loader's data set, which dataset_ is
   std::uint64_t epoch_ = 0;
   std::uint64_t seq_ = 0;
   std::uint64_t seed_ = 0;
@@ -89,12 +93,14 @@ class SampleContext : public StageContext {
   std::uint64_t seed() const noexcept { return seed_; }
 
   // Returns the random numbers of (seed, epoch, this sample, name): use no others in load, so that
-  // a batch does not depend on who fills it. [rt.random]
+  // a batch does not depend on who fills it. In a subset or a part of several data sets, they are
+  // those of the place there: a sample that is in it twice gets others each time. [rt.random]
   Random random(std::string_view name = "") const noexcept {
-    return Random(seed_, name, epoch_, index_);
+    return Random(seed_, name, epoch_, key_);
   }
 
  private:
+  friend class detail::CombinedDataset;
   friend class detail::RangeFill;
   SampleContext() = default;
 };
