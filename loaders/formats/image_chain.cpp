@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: Apache-2.0
+// Lists of transforms: their options, what of them is done when, and their revision.
+#include "image_chain.h"
+
+#include "image_crops.h"
+#include "image_resize.h"
+
+#include <ebb/alloc/check.h>
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <utility>
+
+namespace ebb::inline v0::detail {
+
+namespace {
+
+template <class... Cases>
+struct Match : Cases... {
+  using Cases::operator()...;
+};
+template <class... Cases>
+Match(Cases...) -> Match<Cases...>;
+
+const char* name_of(const ImageTransform& transform) noexcept {
+  constexpr std::array names = {"resize", "centre_crop", "crop", "resized_crop", "flip"};
+  static_assert(names.size() == std::variant_size_v<ImageTransform>);
+  return names[transform.index()];
+}
+
+bool is_random(const ImageTransform& transform) noexcept {
+  return !std::holds_alternative<Resize>(transform) &&
+         !std::holds_alternative<CentreCrop>(transform);
+}
+
+// Hashes numbers one after the other.
+class Revision {
+ public:
+  void add(std::uint64_t number) noexcept {
+    hash_ = (hash_ ^ number) * 0x9fb21c651e98df25u;
+    hash_ ^= hash_ >> 29;
+  }
+  void add(std::int64_t number) noexcept { add(static_cast<std::uint64_t>(number)); }
+  void add(double number) noexcept { add(std::bit_cast<std::uint64_t>(number)); }
+  template <class... Numbers>
+  void add_all(Numbers... numbers) noexcept {
+    (add(numbers), ...);
+  }
+  std::uint64_t value() const noexcept { return hash_; }
+
+ private:
+  std::uint64_t hash_ = 0x676e697070617263u;
+};
+
+void add(Revision& revision, const ImageTransform& transform) noexcept {
+  revision.add(std::uint64_t{transform.index()});
+  std::visit(
+      Match{
+          [&](const Resize& r) { revision.add_all(r.shorter, r.height, r.width); },
+          [&](const CentreCrop& c) { revision.add_all(c.height, c.width); },
+          [&](const RandomCrop& c) {
+            revision.add_all(c.height, c.width, c.padding, std::uint64_t{c.fill});
+          },
+          [&](const RandomResizedCrop& c) {
+            revision.add_all(c.height, c.width, c.scale[0], c.scale[1], c.ratio[0], c.ratio[1]);
+          },
+          [&](const RandomFlip& f) { revision.add_all(f.probability, std::uint64_t{f.vertical}); }},
+      transform);
+}
+
+// Returns what is wrong with the options of a transform, or nothing.
+std::string mistake(const ImageTransform& transform, std::int64_t pixels_max) {
+  const auto size = [pixels_max](std::int64_t height, std::int64_t width) -> std::string {
+    if (height < 1 || width < 1) {
+      return "height and width must be 1 or more";
+    }
+    return height > pixels_max / width ? "its size is beyond max_pixels" : "";
+  };
+  const auto range = [](const std::array<double, 2>& ends, double limit) {
+    return std::isfinite(ends[0]) && ends[0] > 0 && ends[0] <= ends[1] && ends[1] <= limit;
+  };
+  return std::visit(
+      Match{[&](const Resize& r) -> std::string {
+              if ((r.shorter != 0) == (r.height != 0 || r.width != 0)) {
+                return "give either shorter or height and width";
+              }
+              return r.shorter != 0 ? size(r.shorter, r.shorter) : size(r.height, r.width);
+            },
+            [&](const CentreCrop& c) { return size(c.height, c.width); },
+            [&](const RandomCrop& c) -> std::string {
+              if (c.padding < 0 || c.padding > pixels_max) {
+                return "padding must be 0 or more";
+              }
+              return size(c.height, c.width);
+            },
+            [&](const RandomResizedCrop& c) -> std::string {
+              if (!range(c.scale, 1)) {
+                return "scale must be two numbers above 0 and up to 1, the smaller one first";
+              }
+              if (!range(c.ratio, 1e6)) {
+                return "ratio must be two numbers above 0, the smaller one first";
+              }
+              return size(c.height, c.width);
+            },
+            [&](const RandomFlip& f) -> std::string {
+              return f.probability >= 0 && f.probability <= 1 ? "" : "probability must be 0 to 1";
+            }},
+      transform);
+}
+
+// Returns the size that a picture of size before has afterwards, where that is known.
+std::optional<ImageSize> size_after(const ImageTransform& transform,
+                                    std::optional<ImageSize> before) {
+  const auto fixed = [](const auto& it) { return ImageSize{it.height, it.width}; };
+  return std::visit(Match{[&](const Resize& r) {
+                            return r.shorter != 0 ? std::nullopt : std::optional(fixed(r));
+                          },
+                          [&](const RandomFlip&) { return before; },
+                          [&](const auto& crop) { return std::optional(fixed(crop)); }},
+                    transform);
+}
+
+ImageView apply_resize(const ImageView& view, const Resize& to, std::int64_t pixels_max,
+                       const StageContext& context) {
+  std::int64_t height = to.height;
+  std::int64_t width = to.width;
+  if (to.shorter != 0) {
+    const std::int64_t side = std::min(view.size.height, view.size.width);
+    // Pictures have at most max_pixels, and so does shorter: no product of a side of each overflows
+    // where it is checked in floating point first.
+    const double longer = static_cast<double>(std::max(view.size.height, view.size.width)) *
+                          static_cast<double>(to.shorter) / static_cast<double>(side);
+    if (longer * static_cast<double>(to.shorter) > static_cast<double>(pixels_max)) {
+      context.fail(LoadErrorKind::shape, "transform", 0,
+                   "resized to a shorter side of " + std::to_string(to.shorter) +
+                       ", a picture of " + to_string(view.size) + " is beyond max_pixels");
+    }
+    height = to.shorter * view.size.height / side;
+    width = to.shorter * view.size.width / side;
+  }
+  return resize(view, height, width, context);
+}
+
+}  // namespace
+
+ImageChain::ImageChain(const char* function, ImageTransforms transforms, std::int64_t pixels_max)
+    : pixels_max_(pixels_max) {
+  Revision revision;
+  for (ImageTransform& transform : transforms) {
+    const std::string place = std::to_string(steps_.size());
+    const std::string wrong = mistake(transform, pixels_max);
+    EBB_REQUIRE(wrong.empty(), function, "transform ", place, " (", name_of(transform),
+                "): ", wrong);
+    add(revision, transform);
+    size_ = size_after(transform, size_);
+    steps_.push_back({transform, std::string(name_of(transform)) + "." + place});
+  }
+  revision_ = revision.value();
+  const auto first = std::find_if(steps_.begin(), steps_.end(),
+                                  [](const Step& step) { return is_random(step.transform); });
+  random_from_ = static_cast<std::size_t>(first - steps_.begin());
+}
+
+ImageWish ImageChain::wish(std::int64_t channels) const noexcept {
+  ImageWish wish{.channels = channels};
+  if (!steps_.empty()) {
+    if (const auto* const first = std::get_if<Resize>(&steps_.front().transform)) {
+      wish.height_min = std::max(first->height, first->shorter);
+      wish.width_min = std::max(first->width, first->shorter);
+    }
+  }
+  return wish;
+}
+
+ImageView ImageChain::apply_fixed(ImageView view, const StageContext& context) const {
+  for (std::size_t i = 0; i < random_from_; ++i) {
+    const ImageTransform& transform = steps_[i].transform;
+    if (const auto* const to = std::get_if<Resize>(&transform)) {
+      view = apply_resize(view, *to, pixels_max_, context);
+    } else {
+      view = centre_crop(view, std::get<CentreCrop>(transform), context);
+    }
+  }
+  return view;
+}
+
+ImageView ImageChain::apply_rest(ImageView view, const SampleContext& context) const {
+  for (std::size_t i = random_from_; i < steps_.size(); ++i) {
+    const Random random = context.random(steps_[i].name);
+    view = std::visit(
+        Match{[&](const Resize& to) { return apply_resize(view, to, pixels_max_, context); },
+              [&](const CentreCrop& crop) { return centre_crop(view, crop, context); },
+              [&](const RandomCrop& crop) { return random_crop(view, crop, random, context); },
+              [&](const RandomResizedCrop& crop) {
+                const Box box = random_box(view.size, crop, random);
+                return resize(part_of(view, box), crop.height, crop.width, context);
+              },
+              [&](const RandomFlip& flip) {
+                Random draws = random;
+                const bool does = draws.uniform() < static_cast<float>(flip.probability);
+                return does ? mirrored(view, flip.vertical) : view;
+              }},
+        steps_[i].transform);
+  }
+  return view;
+}
+
+}  // namespace ebb::inline v0::detail
