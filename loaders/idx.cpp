@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The data set of two IDX files: pixels stay bytes, and become floats in the slot. [load.formats]
+#include "content_hash.h"
 #include "idx_file.h"
 
 #include <ebb/alloc/check.h>
@@ -8,31 +9,12 @@
 #include <array>
 #include <bit>
 #include <cmath>
-#include <cstring>
 #include <memory>
 #include <utility>
 
 namespace ebb::inline v0 {
 
 namespace {
-
-// A fast hash of a long file: it tells data sets apart, it does not resist an attacker.
-std::uint64_t hash_bytes(std::span<const std::uint8_t> bytes, std::uint64_t hash) noexcept {
-  constexpr std::uint64_t factor = 0x9fb21c651e98df25u;
-  while (!bytes.empty()) {
-    std::array<std::uint8_t, 8> block{};
-    const std::size_t part = std::min(block.size(), bytes.size());
-    std::memcpy(block.data(), bytes.data(), part);
-    bytes = bytes.subspan(part);
-    std::uint64_t word = 0;
-    for (std::size_t i = 0; i < block.size(); ++i) {
-      word |= std::uint64_t{block[i]} << (8 * i);
-    }
-    hash = (hash ^ word) * factor;
-    hash ^= hash >> 29;
-  }
-  return hash;
-}
 
 class IdxDataset {
  public:
@@ -47,9 +29,10 @@ class IdxDataset {
     for (std::size_t byte = 0; byte < values_.size(); ++byte) {
       values_[byte] = (static_cast<float>(byte) / 255.0f - options.mean) / options.std;
     }
-    fingerprint_ = hash_bytes(labels_.all(), hash_bytes(images_.all(), images_.sizes[1]));
+    fingerprint_ =
+        detail::hash_bytes(labels_.all(), detail::hash_bytes(images_.all(), images_.sizes[1]));
     for (const float option : {options.mean, options.std}) {
-      fingerprint_ = fingerprint_ * 0x100000001b3u ^ std::bit_cast<std::uint32_t>(option);
+      fingerprint_ = detail::hash_number(std::bit_cast<std::uint32_t>(option), fingerprint_);
     }
   }
 

@@ -33,7 +33,7 @@ install_ebb() {  # KIND OPTION...: to $work/KIND
 # tests/headers, with gcc and, in ./dev lint, with clang. The modules share a few that say of
 # themselves that they are not installed.
 check_headers_complete() {  # PREFIX
-  diff <(cd "$root" && find {alloc,alloc/sim,gc,runtime,loaders}/include -name '*.h' -exec grep -L 'not installed' {} + |
+  diff <(cd "$root" && find {alloc,alloc/sim,gc,runtime,loaders,loaders/formats}/include -name '*.h' -exec grep -L 'not installed' {} + |
     sed 's,^[a-z/]*/include/,,' | sort) \
     <(cd "$1/include" && find ebb -name '*.h' | sort) || fail "in the source tree (<), but not installed"
 }
@@ -62,6 +62,7 @@ cmake_host() {  # PREFIX
   quietly cmake --build "$work/cmake"
   run_host "$1" "$work/cmake/host"
   run_host "$1" "$work/cmake/simulated"
+  run_host "$1" "$work/cmake/formats"
 }
 
 meson_host() {
@@ -85,12 +86,14 @@ check_headers_complete "$work/static"
 "$work/static/bin/ebb" info
 pkgconfig_host "$work/static" ebb pkgconfig_host
 pkgconfig_host "$work/static" ebb-sim simulated_host
+pkgconfig_host "$work/static" ebb-formats formats_host
 cmake_host "$work/static"
 
 install_ebb shared -Dcuda=disabled -Dtools=disabled
 check_size "$work/shared"
 pkgconfig_host "$work/shared" ebb pkgconfig_host
 pkgconfig_host "$work/shared" ebb-sim simulated_host
+pkgconfig_host "$work/shared" ebb-formats formats_host
 cmake_host "$work/shared"
 
 meson_host

@@ -2,9 +2,8 @@
 // IDX files made by hand in a folder of their own. For the tests of IDX.
 #pragma once
 
+#include "gzip_fixture.h"
 #include "support/temporary_folder.h"
-
-#include <zlib.h>
 
 #include <cstdint>
 #include <cstdlib>
@@ -43,20 +42,6 @@ inline std::string labels(std::uint32_t count) {
     bytes += static_cast<char>(250 + i);
   }
   return bytes;
-}
-
-inline std::string gzip(const std::string& bytes) {
-  z_stream z{};
-  deflateInit2(&z, 6, Z_DEFLATED, MAX_WBITS + 16, 8, Z_DEFAULT_STRATEGY);
-  std::string out(deflateBound(&z, bytes.size()), '\0');
-  z.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(bytes.data()));
-  z.avail_in = static_cast<uInt>(bytes.size());
-  z.next_out = reinterpret_cast<Bytef*>(out.data());
-  z.avail_out = static_cast<uInt>(out.size());
-  deflate(&z, Z_FINISH);
-  out.resize(z.total_out);
-  deflateEnd(&z);
-  return out;
 }
 
 }  // namespace ebb::test

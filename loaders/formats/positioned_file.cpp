@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reading files at positions, with errors that say where. Any thread.
+#include "positioned_file.h"
+
+#include "content_hash.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace ebb::inline v0::detail {
+
+PositionedFile::PositionedFile(std::string_view function, const std::filesystem::path& path)
+    : function_(function), source_(path.string()) {
+  // Not blocking: opening a pipe must not wait for its writer.
+  file_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (file_ < 0) {
+    fail(LoadErrorKind::io, "open", 0, std::generic_category().message(errno));
+  }
+  try {
+    struct stat status {};
+    if (::fstat(file_, &status) != 0) {
+      fail(LoadErrorKind::io, "open", 0, std::generic_category().message(errno));
+    }
+    if (!S_ISREG(status.st_mode)) {
+      fail(LoadErrorKind::io, "open", 0,
+           S_ISDIR(status.st_mode) ? "it is a directory: name the file in it"
+                                   : "it is not a regular file");
+    }
+    bytes_ = static_cast<std::uint64_t>(status.st_size);
+  } catch (...) {
+    ::close(file_);
+    throw;
+  }
+}
+
+PositionedFile::PositionedFile(PositionedFile&& other) noexcept
+    : function_(std::move(other.function_)),
+      source_(std::move(other.source_)),
+      bytes_(other.bytes_),
+      file_(std::exchange(other.file_, -1)) {}
+
+PositionedFile::~PositionedFile() {
+  if (file_ >= 0) {
+    ::close(file_);
+  }
+}
+
+std::optional<PositionedFile::Failure> PositionedFile::try_read_at(std::uint64_t offset,
+                                                                   std::span<std::byte> out) const {
+  while (!out.empty()) {
+    const ssize_t count = ::pread(file_, out.data(), out.size(), static_cast<off_t>(offset));
+    if (count > 0) {
+      out = out.subspan(static_cast<std::size_t>(count));
+      offset += static_cast<std::uint64_t>(count);
+    } else if (count == 0) {
+      return Failure{LoadErrorKind::corrupt, offset,
+                     offset < bytes_ ? "the file was cut short after it was opened: restore it, "
+                                       "and open it again"
+                                     : "truncated: the file ends " + std::to_string(out.size()) +
+                                           " bytes early; get it again"};
+    } else if (errno != EINTR) {
+      return Failure{LoadErrorKind::io, offset, std::generic_category().message(errno)};
+    }
+  }
+  return std::nullopt;
+}
+
+void PositionedFile::read_at(std::uint64_t offset, std::span<std::byte> out,
+                             std::string_view stage) const {
+  if (auto failure = try_read_at(offset, out)) [[unlikely]] {
+    fail(failure->kind, stage, failure->offset, std::move(failure->text));
+  }
+}
+
+void PositionedFile::read_at(std::uint64_t offset, std::span<std::byte> out,
+                             const StageContext& context, std::string_view stage) const {
+  if (const auto failure = try_read_at(offset, out)) [[unlikely]] {
+    context.fail(failure->kind, stage, failure->offset, failure->text);
+  }
+}
+
+void PositionedFile::fail(LoadErrorKind kind, std::string_view stage, std::uint64_t offset,
+                          std::string text) const {
+  throw LoadError(function_, {.kind = kind,
+                              .stage = std::string(stage),
+                              .source = source_,
+                              .offset = offset,
+                              .text = std::move(text)});
+}
+
+std::uint64_t hash_sparsely(const PositionedFile& file, std::uint64_t hash) {
+  constexpr std::uint64_t samples = 64;
+  constexpr std::uint64_t sample_bytes = 4096;
+  const std::uint64_t bytes = file.bytes();
+  hash = hash_number(bytes, hash);
+  std::vector<std::byte> buffer(std::min(bytes, sample_bytes * samples));
+  if (bytes <= buffer.size()) {
+    file.read_at(0, buffer);
+  } else {
+    const std::uint64_t stride = (bytes - sample_bytes) / (samples - 1);
+    for (std::uint64_t i = 0; i < samples; ++i) {
+      file.read_at(i * stride, std::span(buffer).subspan(i * sample_bytes, sample_bytes));
+    }
+  }
+  return hash_bytes({reinterpret_cast<const std::uint8_t*>(buffer.data()), buffer.size()}, hash);
+}
+
+}  // namespace ebb::inline v0::detail

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// A regular file, read at positions: what data sets keep open when a file is too large for memory.
+// Any number of threads at once. A file that is cut short meanwhile is a LoadError, which a mapping
+// could not promise.
+#pragma once
+
+#include <ebb/loaders/dataset.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace ebb::inline v0::detail {
+
+// Every failure is a LoadError that names the file, with function in front.
+class PositionedFile {
+ public:
+  // Throws when there is no such file, or it is no regular one.
+  PositionedFile(std::string_view function, const std::filesystem::path& path);
+  PositionedFile(const PositionedFile&) = delete;
+  PositionedFile& operator=(const PositionedFile&) = delete;
+  PositionedFile(PositionedFile&& other) noexcept;
+  PositionedFile& operator=(PositionedFile&&) = delete;
+  ~PositionedFile();
+
+  // Fills all of out from offset on. Throws kind corrupt when the file ends before that, and io
+  // when the system refuses; with a context it is the failure of that sample.
+  void read_at(std::uint64_t offset, std::span<std::byte> out,
+               std::string_view stage = "read") const;
+  void read_at(std::uint64_t offset, std::span<std::byte> out, const StageContext& context,
+               std::string_view stage = "read") const;
+  // The size when it was opened.
+  std::uint64_t bytes() const noexcept { return bytes_; }
+  const std::string& source() const noexcept { return source_; }
+
+  [[noreturn]] void fail(LoadErrorKind kind, std::string_view stage, std::uint64_t offset,
+                         std::string text) const;
+
+ private:
+  struct Failure {
+    LoadErrorKind kind;
+    std::uint64_t offset;
+    std::string text;
+  };
+  std::optional<Failure> try_read_at(std::uint64_t offset, std::span<std::byte> out) const;
+
+  std::string function_;
+  std::string source_;
+  std::uint64_t bytes_ = 0;
+  int file_ = -1;
+};
+
+// Returns a hash of a file's size and of 64 samples of 4 KiB spread evenly over it, all of it when
+// it is not longer: the fingerprint of what is too long to be read at open.
+std::uint64_t hash_sparsely(const PositionedFile& file, std::uint64_t hash);
+
+}  // namespace ebb::inline v0::detail
