@@ -2,6 +2,7 @@
 // Lists of transforms: their options, what of them is done when, and their revision.
 #include "image_chain.h"
 
+#include "content_hash.h"
 #include "image_crops.h"
 #include "image_resize.h"
 
@@ -10,6 +11,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <optional>
 #include <utility>
 
 namespace ebb::inline v0::detail {
@@ -34,39 +36,27 @@ bool is_random(const ImageTransform& transform) noexcept {
          !std::holds_alternative<CentreCrop>(transform);
 }
 
-// Hashes numbers one after the other.
-class Revision {
- public:
-  void add(std::uint64_t number) noexcept {
-    hash_ = (hash_ ^ number) * 0x9fb21c651e98df25u;
-    hash_ ^= hash_ >> 29;
-  }
-  void add(std::int64_t number) noexcept { add(static_cast<std::uint64_t>(number)); }
-  void add(double number) noexcept { add(std::bit_cast<std::uint64_t>(number)); }
-  template <class... Numbers>
-  void add_all(Numbers... numbers) noexcept {
-    (add(numbers), ...);
-  }
-  std::uint64_t value() const noexcept { return hash_; }
+std::uint64_t bits(std::int64_t number) noexcept {
+  return static_cast<std::uint64_t>(number);
+}
+std::uint64_t bits(double number) noexcept {
+  return std::bit_cast<std::uint64_t>(number);
+}
 
- private:
-  std::uint64_t hash_ = 0x676e697070617263u;
-};
-
-void add(Revision& revision, const ImageTransform& transform) noexcept {
-  revision.add(std::uint64_t{transform.index()});
+// Mixes what a transform is into a hash.
+std::uint64_t revised(std::uint64_t hash, const ImageTransform& transform) noexcept {
+  const auto mix = [&hash](auto... numbers) { ((hash = hash_number(bits(numbers), hash)), ...); };
+  mix(static_cast<std::int64_t>(transform.index()));
   std::visit(
-      Match{
-          [&](const Resize& r) { revision.add_all(r.shorter, r.height, r.width); },
-          [&](const CentreCrop& c) { revision.add_all(c.height, c.width); },
-          [&](const RandomCrop& c) {
-            revision.add_all(c.height, c.width, c.padding, std::uint64_t{c.fill});
-          },
-          [&](const RandomResizedCrop& c) {
-            revision.add_all(c.height, c.width, c.scale[0], c.scale[1], c.ratio[0], c.ratio[1]);
-          },
-          [&](const RandomFlip& f) { revision.add_all(f.probability, std::uint64_t{f.vertical}); }},
+      Match{[&](const Resize& r) { mix(r.shorter, r.height, r.width); },
+            [&](const CentreCrop& c) { mix(c.height, c.width); },
+            [&](const RandomCrop& c) { mix(c.height, c.width, c.padding, std::int64_t{c.fill}); },
+            [&](const RandomResizedCrop& c) {
+              mix(c.height, c.width, c.scale[0], c.scale[1], c.ratio[0], c.ratio[1]);
+            },
+            [&](const RandomFlip& f) { mix(f.probability, std::int64_t{f.vertical}); }},
       transform);
+  return hash;
 }
 
 // Returns what is wrong with the options of a transform, or nothing.
@@ -109,57 +99,69 @@ std::string mistake(const ImageTransform& transform, std::int64_t pixels_max) {
       transform);
 }
 
-// Returns the size that a picture of size before has afterwards, where that is known.
-std::optional<ImageSize> size_after(const ImageTransform& transform,
-                                    std::optional<ImageSize> before) {
-  const auto fixed = [](const auto& it) { return ImageSize{it.height, it.width}; };
-  return std::visit(Match{[&](const Resize& r) {
-                            return r.shorter != 0 ? std::nullopt : std::optional(fixed(r));
-                          },
-                          [&](const RandomFlip&) { return before; },
-                          [&](const auto& crop) { return std::optional(fixed(crop)); }},
-                    transform);
+// Returns the size that a picture is resized to, none beyond pixels_max.
+std::optional<ImageSize> resized(const ImageSize& from, const Resize& to, std::int64_t pixels_max) {
+  if (to.shorter == 0) {
+    return ImageSize{to.height, to.width, from.channels};
+  }
+  const std::int64_t side = std::min(from.height, from.width);
+  // Both numbers are pixels_max at most, so that their product fits where that is below 2^31.
+  const auto scaled = [&](std::int64_t length) {
+    std::int64_t product = 0;
+    return __builtin_mul_overflow(length, to.shorter, &product) ? pixels_max + 1 : product / side;
+  };
+  const ImageSize size{scaled(from.height), scaled(from.width), from.channels};
+  return size.height > pixels_max / size.width ? std::nullopt : std::optional(size);
 }
 
 ImageView apply_resize(const ImageView& view, const Resize& to, std::int64_t pixels_max,
                        const StageContext& context) {
-  std::int64_t height = to.height;
-  std::int64_t width = to.width;
-  if (to.shorter != 0) {
-    const std::int64_t side = std::min(view.size.height, view.size.width);
-    // Pictures have at most max_pixels, and so does shorter: no product of a side of each overflows
-    // where it is checked in floating point first.
-    const double longer = static_cast<double>(std::max(view.size.height, view.size.width)) *
-                          static_cast<double>(to.shorter) / static_cast<double>(side);
-    if (longer * static_cast<double>(to.shorter) > static_cast<double>(pixels_max)) {
-      context.fail(LoadErrorKind::shape, "transform", 0,
-                   "resized to a shorter side of " + std::to_string(to.shorter) +
-                       ", a picture of " + to_string(view.size) + " is beyond max_pixels");
-    }
-    height = to.shorter * view.size.height / side;
-    width = to.shorter * view.size.width / side;
+  const auto size = resized(view.size, to, pixels_max);
+  if (!size.has_value()) {
+    context.fail(LoadErrorKind::shape, "transform", 0,
+                 "resized to a shorter side of " + std::to_string(to.shorter) + ", a picture of " +
+                     to_string(view.size) + " is beyond max_pixels");
   }
-  return resize(view, height, width, context);
+  return resize(view, size->height, size->width, context);
 }
 
 }  // namespace
 
 ImageChain::ImageChain(const char* function, ImageTransforms transforms, std::int64_t pixels_max)
     : pixels_max_(pixels_max) {
-  Revision revision;
   for (ImageTransform& transform : transforms) {
     const std::string place = std::to_string(steps_.size());
     const std::string wrong = mistake(transform, pixels_max);
     EBB_REQUIRE(wrong.empty(), function, "transform ", place, " (", name_of(transform),
                 "): ", wrong);
-    add(revision, transform);
-    size_ = size_after(transform, size_);
+    revision_ = revised(revision_, transform);
+    const auto* const to = std::get_if<Resize>(&transform);
+    if (to == nullptr || to->shorter == 0) {
+      has_size_ = has_size_ || !std::holds_alternative<RandomFlip>(transform);
+    }
     steps_.push_back({transform, std::string(name_of(transform)) + "." + place});
   }
-  revision_ = revision.value();
   const auto first = std::find_if(steps_.begin(), steps_.end(),
                                   [](const Step& step) { return is_random(step.transform); });
   random_from_ = static_cast<std::size_t>(first - steps_.begin());
+}
+
+ImageSize ImageChain::size_after(ImageSize size) const {
+  for (const Step& step : steps_) {
+    std::visit(Match{[&](const Resize& to) {
+                       const auto after = resized(size, to, pixels_max_);
+                       EBB_REQUIRE(after.has_value(), "open_images", "a picture of ",
+                                   to_string(size), " is beyond max_pixels when it is resized");
+                       size = *after;
+                     },
+                     [](const RandomFlip&) {},
+                     [&](const auto& crop) {
+                       size.height = crop.height;
+                       size.width = crop.width;
+                     }},
+               step.transform);
+  }
+  return size;
 }
 
 ImageWish ImageChain::wish(std::int64_t channels) const noexcept {

@@ -7,7 +7,6 @@
 
 #include <ebb/loaders/image_transforms.h>
 
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -18,8 +17,11 @@ class ImageChain {
   // function is for the messages of the std::invalid_argument that options that cannot be get.
   ImageChain(const char* function, ImageTransforms transforms, std::int64_t pixels_max);
 
-  // The height and width that all pictures have in the end, where the list determines them.
-  std::optional<ImageSize> size() const noexcept { return size_; }
+  // Whether all pictures have one size in the end, whatever they were.
+  bool has_size() const noexcept { return has_size_; }
+  // The size that a picture of this size has in the end. Throws std::invalid_argument for one that
+  // overflows.
+  ImageSize size_after(ImageSize size) const;
   // The size that is decoded at least.
   ImageWish wish(std::int64_t channels) const noexcept;
   // A hash of all kinds and options, in order.
@@ -40,7 +42,7 @@ class ImageChain {
   std::vector<Step> steps_;
   std::size_t random_from_ = 0;
   std::int64_t pixels_max_;
-  std::optional<ImageSize> size_;
+  bool has_size_ = false;
   std::uint64_t revision_ = 0;
 };
 
