@@ -99,19 +99,18 @@ std::string mistake(const ImageTransform& transform, std::int64_t pixels_max) {
       transform);
 }
 
-// Returns the size that a picture is resized to, none beyond pixels_max.
+// Returns the size that a picture is resized to. None where it is beyond pixels_max, or would be
+// between its two passes: a slim picture of few bytes could ask for all memory there.
 std::optional<ImageSize> resized(const ImageSize& from, const Resize& to, std::int64_t pixels_max) {
-  if (to.shorter == 0) {
-    return ImageSize{to.height, to.width, from.channels};
+  ImageSize size{to.height, to.width, from.channels};
+  if (to.shorter != 0) {
+    // Sides are pixels_max at most, below 2^31: products fit.
+    const std::int64_t side = std::min(from.height, from.width);
+    size.height = to.shorter * from.height / side;
+    size.width = to.shorter * from.width / side;
   }
-  const std::int64_t side = std::min(from.height, from.width);
-  // Both numbers are pixels_max at most, so that their product fits where that is below 2^31.
-  const auto scaled = [&](std::int64_t length) {
-    std::int64_t product = 0;
-    return __builtin_mul_overflow(length, to.shorter, &product) ? pixels_max + 1 : product / side;
-  };
-  const ImageSize size{scaled(from.height), scaled(from.width), from.channels};
-  return size.height > pixels_max / size.width ? std::nullopt : std::optional(size);
+  const bool fits = std::max(size.height, from.height) <= pixels_max / size.width;
+  return fits ? std::optional(size) : std::nullopt;
 }
 
 ImageView apply_resize(const ImageView& view, const Resize& to, std::int64_t pixels_max,
@@ -119,8 +118,8 @@ ImageView apply_resize(const ImageView& view, const Resize& to, std::int64_t pix
   const auto size = resized(view.size, to, pixels_max);
   if (!size.has_value()) {
     context.fail(LoadErrorKind::shape, "transform", 0,
-                 "resized to a shorter side of " + std::to_string(to.shorter) + ", a picture of " +
-                     to_string(view.size) + " is beyond max_pixels");
+                 "a picture of " + to_string(view.size) + " is beyond max_pixels = " +
+                     std::to_string(pixels_max) + " when it is resized");
   }
   return resize(view, size->height, size->width, context);
 }
@@ -196,7 +195,8 @@ ImageView ImageChain::apply_rest(ImageView view, const SampleContext& context) c
               [&](const RandomCrop& crop) { return random_crop(view, crop, random, context); },
               [&](const RandomResizedCrop& crop) {
                 const Box box = random_box(view.size, crop, random);
-                return resize(part_of(view, box), crop.height, crop.width, context);
+                const Resize to{.height = crop.height, .width = crop.width};
+                return apply_resize(part_of(view, box), to, pixels_max_, context);
               },
               [&](const RandomFlip& flip) {
                 Random draws = random;
