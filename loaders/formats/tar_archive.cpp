@@ -12,30 +12,25 @@ namespace {
 
 class PlainInput final : public TarInput {
  public:
-  explicit PlainInput(const PositionedFile& file) : file_(file) {}
+  using TarInput::TarInput;
 
   std::size_t read(std::span<std::byte> out) override {
     const auto part =
-        static_cast<std::size_t>(std::min<std::uint64_t>(out.size(), file_.bytes() - offset_));
-    file_.read_at(offset_, out.first(part), "tar");
+        static_cast<std::size_t>(std::min<std::uint64_t>(out.size(), file().bytes() - offset_));
+    file().read_at(offset_, out.first(part), "tar");
     offset_ += part;
     return part;
   }
   void skip(std::uint64_t bytes) override {
-    if (bytes > file_.bytes() - offset_) {
-      fail(LoadErrorKind::corrupt, file_.bytes(), "truncated in a member: get the archive again");
+    if (bytes > file().bytes() - offset_) {
+      fail(file().bytes(), "truncated in a member: get the archive again");
     }
     offset_ += bytes;
   }
   std::uint64_t offset() const noexcept override { return offset_; }
-  std::uint64_t bytes_max() const noexcept override { return file_.bytes(); }
-  [[noreturn]] void fail(LoadErrorKind kind, std::uint64_t offset,
-                         const std::string& text) const override {
-    file_.fail(kind, "tar", offset, text);
-  }
+  std::uint64_t bytes_max() const noexcept override { return file().bytes(); }
 
  private:
-  const PositionedFile& file_;
   std::uint64_t offset_ = 0;
 };
 
@@ -44,14 +39,14 @@ class GzipInput final : public TarInput {
  public:
   GzipInput(const PositionedFile& file, const TarLimits& limits, GzipPoints& points,
             std::vector<std::byte>& kept)
-      : file_(file), limits_(limits), cursor_(file), kept_(kept) {
+      : TarInput(file), limits_(limits), cursor_(file), kept_(kept) {
     cursor_.note(&points);
   }
 
   std::size_t read(std::span<std::byte> out) override {
     const std::size_t count = cursor_.read(out);
     if (cursor_.offset() > limits_.unpacked_bytes) {
-      fail(LoadErrorKind::corrupt, cursor_.offset(),
+      fail(cursor_.offset(),
            "unpacked it has more than max_bytes = " + std::to_string(limits_.unpacked_bytes) +
                " bytes: raise it where the file is to be trusted");
     }
@@ -67,8 +62,7 @@ class GzipInput final : public TarInput {
     while (bytes > 0) {
       const auto part = static_cast<std::size_t>(std::min<std::uint64_t>(bytes, passed.size()));
       if (read(std::span(passed).first(part)) != part) {
-        fail(LoadErrorKind::corrupt, cursor_.offset(),
-             "truncated in a member: get the archive again");
+        fail(cursor_.offset(), "truncated in a member: get the archive again");
       }
       bytes -= part;
     }
@@ -76,15 +70,10 @@ class GzipInput final : public TarInput {
   std::uint64_t offset() const noexcept override { return cursor_.offset(); }
   std::uint64_t bytes_max() const noexcept override {
     constexpr std::uint64_t deflate_ratio_max = 1032;  // a match of 258 bytes in 2 bits
-    return file_.bytes() * deflate_ratio_max;
-  }
-  [[noreturn]] void fail(LoadErrorKind kind, std::uint64_t offset,
-                         const std::string& text) const override {
-    file_.fail(kind, "tar", offset, text);
+    return file().bytes() * deflate_ratio_max;
   }
 
  private:
-  const PositionedFile& file_;
   const TarLimits& limits_;
   GzipCursor cursor_;
   std::vector<std::byte>& kept_;

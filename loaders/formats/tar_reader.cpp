@@ -207,7 +207,7 @@ void TarReader::check_rest() {
 }
 
 void TarReader::fail(std::uint64_t at, const TarMistake& mistake) const {
-  input_.fail(LoadErrorKind::corrupt, at + mistake.at, mistake.text);
+  input_.fail(at + mistake.at, mistake.text);
 }
 
 }  // namespace ebb::inline v0::detail

@@ -3,9 +3,8 @@
 // time.
 #pragma once
 
+#include "positioned_file.h"
 #include "tar_header.h"
-
-#include <ebb/loaders/error.h>
 
 #include <cstdint>
 #include <optional>
@@ -17,7 +16,8 @@ namespace ebb::inline v0::detail {
 // The bytes of an archive, plain or unpacked, from the beginning.
 class TarInput {
  public:
-  TarInput() = default;
+  // The file must outlive the input.
+  explicit TarInput(const PositionedFile& file) : file_(file) {}
   TarInput(const TarInput&) = delete;
   TarInput& operator=(const TarInput&) = delete;
   TarInput(TarInput&&) = delete;
@@ -31,8 +31,16 @@ class TarInput {
   virtual std::uint64_t offset() const noexcept = 0;
   // The archive has no more bytes than that.
   virtual std::uint64_t bytes_max() const noexcept = 0;
-  [[noreturn]] virtual void fail(LoadErrorKind kind, std::uint64_t offset,
-                                 const std::string& text) const = 0;
+  // Throws LoadError of kind corrupt. offset is in the (unpacked) archive.
+  [[noreturn]] void fail(std::uint64_t offset, const std::string& text) const {
+    file_.fail(LoadErrorKind::corrupt, "tar", offset, text);
+  }
+
+ protected:
+  const PositionedFile& file() const noexcept { return file_; }
+
+ private:
+  const PositionedFile& file_;
 };
 
 struct TarMember {
