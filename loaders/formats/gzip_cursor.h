@@ -20,7 +20,7 @@ struct GzipPoint {
   std::uint64_t packed = 0;    // offset of the first byte not yet looked at
   std::uint64_t unpacked = 0;  // how many bytes came out before
   int bits = 0;                // of the byte before it, its upper ones, belong to what follows
-  std::vector<std::uint8_t> window;
+  std::vector<std::uint8_t> window = {};
 };
 
 // The points of one file, in order. At most as many as would keep 128 MiB of windows: then every
