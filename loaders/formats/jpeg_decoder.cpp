@@ -33,8 +33,10 @@ class JpegReader final : public ImageReader {
     int height = 0;
     int sampling = 0;
     int colours = 0;
-    if (tjDecompressHeader3(handle_, octets(bytes), bytes.size(), &width, &height, &sampling,
-                            &colours) != 0) {
+    const int result = tjDecompressHeader3(handle_, octets(bytes), bytes.size(), &width, &height,
+                                           &sampling, &colours);
+    // Of a header that ends early it only warns, and leaves the size at 0.
+    if (result != 0 || width < 1 || height < 1) {
       fail_library();
     }
     if (colours == TJCS_CMYK || colours == TJCS_YCCK) {

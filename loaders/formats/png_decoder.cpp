@@ -62,6 +62,7 @@ class PngReader final : public ImageReader {
            std::to_string(pixels.size()) + " are expected");
     }
     check(spng_decode_image(context_.get(), pixels.data(), pixels.size(), format, 0));
+    check(spng_decode_chunks(context_.get()));  // up to the end: the last checksum, too
   }
 
   void check(int result) const {

@@ -190,11 +190,11 @@ TEST_CASE("jpeg: is decoded at a fraction of its size when that is enough for th
   const ebb::Resize half{.height = 8, .width = 12};
   const Picture at_once = decoded(file, 3, {half});
   const Picture after = decoded(file, 3, {ebb::RandomFlip{.probability = 0}, half});
-  int most = 0;
+  int sum = 0;
   for (std::size_t i = 0; i < after.pixels.size(); ++i) {
-    most = std::max(most, std::abs(at_once.pixels[i] - after.pixels[i]));
+    sum += std::abs(at_once.pixels[i] - after.pixels[i]);
   }
-  CHECK(most < 30);
+  CHECK(sum < 15 * static_cast<int>(after.pixels.size()));
 }
 
 TEST_CASE("jpeg: what is truncated or for printing is refused, and nothing is made up") {
