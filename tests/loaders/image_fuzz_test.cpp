@@ -14,14 +14,20 @@ using ebb::test::tar_entry;
 
 namespace {
 
-// Reads every sample of a set, without a loop's threads.
-void read_samples(const ebb::AnyDataset& data) {
-  ebb::test::LogLines log;
-  ebb::Runtime rt({.executor = ebb::test::executor_choice(), .log = log.hook()});
-  ebb::Loader loader(rt, data, {.batch = 2, .workers = 0});
-  while (loader.next()) {
+// Reads sets of pictures, one after the other.
+class Readings {
+ public:
+  // Reads every sample of a set.
+  void read(const ebb::AnyDataset& data) {
+    ebb::Loader loader(rt_, data, {.batch = 2, .workers = 0});
+    while (loader.next()) {
+    }
   }
-}
+
+ private:
+  ebb::test::LogLines log_;
+  ebb::Runtime rt_{{.executor = ebb::test::executor_choice(), .log = log_.hook()}};
+};
 
 // Opens one damaged picture after the other, as the only file of a set.
 void fuzz_pictures(const char* name, const std::vector<std::string>& valid) {
@@ -34,11 +40,12 @@ void fuzz_pictures(const char* name, const std::vector<std::string>& valid) {
                             .transforms = {ebb::Resize{.shorter = 3}, ebb::CentreCrop{3, 3}}};
   options.max_pixels = 1 << 20;
   bool grey = false;
+  Readings readings;
   fuzz(name, valid, [&](const std::string& bytes) {
     ebb::test::write_classes(folder, {{"class/file", bytes}});
     options.channels = grey ? 1 : 3;
     grey = !grey;
-    read_samples(ebb::open_images(folder.path(), options).data);
+    readings.read(ebb::open_images(folder.path(), options).data);
   });
 }
 
@@ -54,10 +61,11 @@ TEST_CASE("tar: whatever is done to an archive, it is refused by name or it is r
       tar_entry({.name = "3", .bytes = raw}) + ebb::test::tar_end();
   const ebb::test::TempFolder folder;
   ebb::ImageOptions options{.decoders = ebb::test::raw_decoders()};
+  Readings readings;
   const auto open = [&](const std::string& bytes) {
     options.keep_bytes = ebb::Bytes{bytes.size() % 2 == 0 ? 0u : 1u << 20};
     options.max_bytes = ebb::Bytes{1u << 20};
-    read_samples(ebb::open_images(folder.write("x", bytes), options).data);
+    readings.read(ebb::open_images(folder.write("x", bytes), options).data);
   };
   fuzz("tar", {archive}, open);
   fuzz("tar.gz",
