@@ -36,6 +36,12 @@ bool is_random(const ImageTransform& transform) noexcept {
          !std::holds_alternative<CentreCrop>(transform);
 }
 
+// Whether pictures of all sizes have one size then.
+bool sets_size(const ImageTransform& transform) noexcept {
+  const auto* const to = std::get_if<Resize>(&transform);
+  return to != nullptr ? to->shorter == 0 : !std::holds_alternative<RandomFlip>(transform);
+}
+
 std::uint64_t bits(std::int64_t number) noexcept {
   return static_cast<std::uint64_t>(number);
 }
@@ -126,18 +132,16 @@ ImageView apply_resize(const ImageView& view, const Resize& to, std::int64_t pix
 
 }  // namespace
 
-ImageChain::ImageChain(const char* function, ImageTransforms transforms, std::int64_t pixels_max)
+ImageChain::ImageChain(const char* function, const ImageTransforms& transforms,
+                       std::int64_t pixels_max)
     : pixels_max_(pixels_max) {
-  for (ImageTransform& transform : transforms) {
+  for (const ImageTransform& transform : transforms) {
     const std::string place = std::to_string(steps_.size());
     const std::string wrong = mistake(transform, pixels_max);
     EBB_REQUIRE(wrong.empty(), function, "transform ", place, " (", name_of(transform),
                 "): ", wrong);
     revision_ = revised(revision_, transform);
-    const auto* const to = std::get_if<Resize>(&transform);
-    if (to == nullptr || to->shorter == 0) {
-      has_size_ = has_size_ || !std::holds_alternative<RandomFlip>(transform);
-    }
+    has_size_ = has_size_ || sets_size(transform);
     steps_.push_back({transform, std::string(name_of(transform)) + "." + place});
   }
   const auto first = std::find_if(steps_.begin(), steps_.end(),

