@@ -19,7 +19,7 @@ namespace {
 
 static_assert(std::endian::native == std::endian::little, "tokens are read as they are");
 
-constexpr std::uint64_t llm_c_header_bytes = 256 * 4;
+constexpr std::uint64_t llm_c_header_bytes = std::uint64_t{256} * 4;
 constexpr std::uint32_t llm_c_u16 = 20240520;
 constexpr std::uint32_t llm_c_u32 = 20240801;
 constexpr std::uint32_t llm_c_evaluation = 20240522;
