@@ -22,7 +22,7 @@ using detail::ByteReader;
 using Path = std::filesystem::path;
 
 constexpr const char* function = "open_cifar";
-constexpr std::size_t plane = 32 * 32;
+constexpr std::size_t plane = std::size_t{32} * 32;
 constexpr std::size_t pixels = 3 * plane;
 
 // What a record has in front of its pixels, and what those bytes may be.

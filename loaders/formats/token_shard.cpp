@@ -3,6 +3,7 @@
 #include "token_shard.h"
 
 #include "aligned_bytes.h"
+#include "file_map.h"
 #include "npy_header.h"
 
 #include <array>
@@ -18,7 +19,7 @@ namespace {
 
 static_assert(std::endian::native == std::endian::little, "tokens are read as they are");
 
-constexpr std::uint64_t llm_c_header_bytes = 256 * 4;
+constexpr std::uint64_t llm_c_header_bytes = std::uint64_t{256} * 4;
 constexpr std::uint32_t llm_c_u16 = 20240520;
 constexpr std::uint32_t llm_c_u32 = 20240801;
 constexpr std::uint32_t llm_c_evaluation = 20240522;
@@ -127,6 +128,13 @@ void TokenShard::load() {
         LoadErrorKind::memory, "data", begin_,
         "there is no memory for its " + std::to_string(bytes()) + " bytes: lower memory_max");
   }
+}
+
+void TokenShard::map() {
+  if (begin_ % unit_ != 0) {
+    return;  // npy of an odd header: tokens are read, to where they are aligned
+  }
+  memory_ = map_part(range_.file(), begin_, bytes());
 }
 
 void TokenShard::read(std::uint64_t token, std::span<std::byte> out) const {

@@ -27,6 +27,8 @@ class TokenShard {
 
   // Reads all tokens into memory. Throws LoadError.
   void load();
+  // Maps them, where they are aligned in the file. Throws LoadError.
+  void map();
   // Returns where tokens lie in memory from one on; null where they are in the file.
   const std::byte* in_memory(std::uint64_t token) const noexcept {
     return memory_ != nullptr ? memory_.get() + token * unit_ : nullptr;

@@ -178,9 +178,11 @@ AnyDataset open_tokens(const FilePaths& files, const TokenOptions& options) {
   for (const std::filesystem::path& path : files) {
     bytes += shards.emplace_back(function, path, options.format).bytes();
   }
-  if (bytes <= options.memory_max.count()) {
-    for (TokenShard& shard : shards) {
+  for (TokenShard& shard : shards) {
+    if (bytes <= options.memory_max.count()) {
       shard.load();
+    } else if (options.map && shard.bytes() > 0) {
+      shard.map();
     }
   }
   TokenOptions complete = options;

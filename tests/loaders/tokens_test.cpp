@@ -112,10 +112,11 @@ TEST_CASE("tokens: several files are one sequence, which windows span") {
   const std::vector<std::filesystem::path> files{
       folder.write("a", llm_c_u16(0, 7)), folder.write("b", llm_c_u32(7, 1)),
       folder.write("none", llm_c_u16(0, 0)), folder.write("c", llm_c_u16(8, 13))};
-  for (const Bytes memory_max : {in_file, in_memory}) {
+  for (const auto& [memory_max, map] :
+       {std::pair(in_file, false), std::pair(in_file, true), std::pair(in_memory, false)}) {
     for (const std::int64_t window : {1, 2, 3, 4, 7, 8, 19, 20}) {
-      const auto data =
-          ebb::open_tokens(files, {.window = window, .stride = 1, .memory_max = memory_max});
+      const auto data = ebb::open_tokens(
+          files, {.window = window, .stride = 1, .memory_max = memory_max, .map = map});
       CHECK(data.size() == static_cast<std::uint64_t>(21 - window));
       const auto begins = begins_of(data);
       for (std::size_t i = 0; i < begins.size(); ++i) {

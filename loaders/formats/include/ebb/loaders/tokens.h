@@ -32,6 +32,9 @@ struct TokenOptions {
   // Files that have at most so many bytes together are read into memory; else each window is read
   // from its file when it is loaded.
   Bytes memory_max{256 << 20};
+  // Maps longer files, which saves the copy that reading makes. A mapped file that another program
+  // cuts short takes the process with it (see map_file); read from, it is a LoadError.
+  bool map = false;
   std::string name = {};  // for messages; empty: the first file's name
 };
 
