@@ -44,21 +44,11 @@ std::size_t CsvRecords::walk(std::uint64_t offset, std::string_view text) noexce
 
 CsvRecords::State CsvRecords::after(char c) const noexcept {
   const bool is_quote = c == dialect_.quote && dialect_.quote != 0;
-  switch (state_) {
-    case State::quoted:
-      return is_quote ? State::quote_in_quoted : State::quoted;
-    case State::quote_in_quoted:
-      if (is_quote) {
-        return State::quoted;
-      }
-      break;
-    case State::cell_begins:
-      if (is_quote) {
-        return State::quoted;
-      }
-      break;
-    case State::plain:
-      break;
+  if (state_ == State::quoted) {
+    return is_quote ? State::quote_in_quoted : State::quoted;
+  }
+  if (is_quote && state_ != State::plain) {
+    return State::quoted;
   }
   return c == dialect_.delimiter ? State::cell_begins : State::plain;
 }

@@ -102,13 +102,13 @@ std::vector<std::string> load_vocabulary(const std::filesystem::path& path) {
     if (name.ends_with('\r')) {
       name.pop_back();
     }
-    const std::string line = "line " + std::to_string(names.size() + 1);
+    const auto line = [&names] { return "line " + std::to_string(names.size() + 1); };
     if (name.empty()) {
-      reader.fail(LoadErrorKind::corrupt, "read", begin, line + " is empty");
+      reader.fail(LoadErrorKind::corrupt, "read", begin, line() + " is empty");
     }
     if (!seen.insert(name).second) {
       reader.fail(LoadErrorKind::corrupt, "read", begin,
-                  line + " has \"" + name + "\" for the second time");
+                  line() + " has \"" + name + "\" for the second time");
     }
     names.push_back(std::move(name));
     begin = end + 1;
