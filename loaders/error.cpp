@@ -55,6 +55,8 @@ std::string_view to_string(LoadErrorKind kind) noexcept {
       return "memory";
     case LoadErrorKind::stalled:
       return "stalled";
+    case LoadErrorKind::device:
+      return "device";
   }
   return "?";
 }

@@ -12,7 +12,7 @@ namespace ebb::inline v0 {
 
 Loader::Loader(Runtime& rt, AnyDataset data, LoaderOptions options, Place at)
     : core_(std::make_shared<Core>(rt, std::move(data), options, at)) {
-  core_->allocate();
+  core_->allocate(rt);
 }
 
 Loader::~Loader() {
@@ -47,13 +47,14 @@ void Loader::closed(const Batch& batch) noexcept {
   }
 }
 
-LoaderState Loader::state() const noexcept {
+LoaderState Loader::state() const {
   return {.epoch = core_->cursor_epoch,
           .seq = core_->cursor_seq,
           .fingerprint = core_->data.fingerprint(),
           .seed = core_->options.seed,
           .batch = static_cast<std::uint64_t>(core_->options.batch),
-          .shuffle = core_->options.shuffle};
+          .shuffle = core_->options.shuffle,
+          .skipped = core_->skips().before(core_->cursor_epoch, core_->cursor_seq)};
 }
 
 void Loader::restore(const LoaderState& state) {
@@ -70,6 +71,7 @@ void Loader::restore(const LoaderState& state) {
   require_same("shuffle", state.shuffle ? 1 : 0, own.shuffle ? 1 : 0);
   EBB_REQUIRE(state.seq < core_->batches, "Loader::restore", "the state is at batch ",
               std::to_string(state.seq), ", but an epoch has ", std::to_string(core_->batches));
+  core_->skips().restore(state.skipped);
   core_->cursor_epoch = state.epoch;
   core_->cursor_seq = state.seq;
   core_->next_epoch = state.epoch;
@@ -92,6 +94,10 @@ LoaderStats Loader::stats() const noexcept {
   return core_->stats();
 }
 
+std::vector<SkippedSample> Loader::skipped() const {
+  return core_->skips().list();
+}
+
 LoaderStats Loader::Core::stats() const noexcept {
   LoaderStats stats;
   if (in_child()) {
@@ -104,6 +110,17 @@ LoaderStats Loader::Core::stats() const noexcept {
       stats.slots_leased += slot.state == SlotState::leased ? 1 : 0;
     }
   }
+  for (const Worker& worker : workers_) {
+    worker.hands.clocks.add_to(stats);
+  }
+  mine_.clocks.add_to(stats);
+  fetch_clock_.add_to(stats.fetch);
+  copy_clock_.add_to(stats.copy);
+  if (cache_ != nullptr) {
+    stats.cache = cache_->stats();
+  }
+  stats.fetched = Bytes{fetched_.load(std::memory_order_relaxed)};
+  stats.skipped = skips_.size();
   stats.slots = static_cast<std::uint32_t>(slots_.size());
   stats.slot_bytes = Bytes{layout_.slot_bytes};
   stats.memory = pool_.stats();

@@ -15,6 +15,8 @@ namespace {
 
 constexpr unsigned workers_max = 256;
 constexpr unsigned slots_max = 1024;  // of depth, and of leases
+constexpr unsigned fetch_threads_max = 64;
+constexpr std::int64_t pad_max = 1 << 20;
 constexpr Milliseconds shutdown_wait{2000};
 
 LoaderOptions checked(const LoaderOptions& o, const AnyDataset& data) {
@@ -29,6 +31,22 @@ LoaderOptions checked(const LoaderOptions& o, const AnyDataset& data) {
               ": batches held at once must be 1 to ", std::to_string(slots_max));
   EBB_REQUIRE(o.deadline.count() > 0, where, "deadline is ", std::to_string(o.deadline.count()),
               " ms: it must be more than 0");
+  const bool caches = o.cache != Bytes{};
+  EBB_REQUIRE(!caches || data.erased().has_stages, where, "cache is ",
+              std::to_string(o.cache.count()), " bytes", ", but the data set ", data.name(),
+              " has no decode stage whose result could be kept: give it decode and finish");
+  EBB_REQUIRE(o.fetch_threads <= fetch_threads_max, where, "fetch_threads is ",
+              std::to_string(o.fetch_threads), ": at most ", std::to_string(fetch_threads_max),
+              " are sensible");
+  EBB_REQUIRE(o.fetch_threads == 0 || data.erased().fetches, where, "fetch_threads is ",
+              std::to_string(o.fetch_threads), ", but the data set ", data.name(),
+              " does not fetch");
+  EBB_REQUIRE(o.pad_to_multiple >= 1 && o.pad_to_multiple <= pad_max, where, "pad_to_multiple is ",
+              std::to_string(o.pad_to_multiple), ": it must be 1 to ", std::to_string(pad_max));
+  for (const Field& field : data.schema().fields) {
+    EBB_REQUIRE(!field.varies || data.erased().has_lengths, where, "the field \"", field.name,
+                "\" of ", data.name(), " varies: the data set needs length(index)");
+  }
   EBB_REQUIRE(data.size() > 0, where, "the data set ", data.name(), " is empty");
   EBB_REQUIRE(!o.drop_last || data.size() >= static_cast<std::uint64_t>(o.batch), where,
               "drop_last leaves no batch of ", std::to_string(o.batch), " in the ",
@@ -73,22 +91,37 @@ Loader::Core::~Core() {
   slots_.clear();
   workers_.clear();
   mine_.local.reset();
+  cache_.reset();
   domain_->close_loader_owner(owner_);
 }
 
-void Loader::Core::allocate() {
+void Loader::Core::allocate(Runtime& rt) {
   const OwnerScope scope(owner_, HeapStay::with_scope);
   const Bytes bytes{layout_.slot_bytes};
+  const std::size_t samples = slot_samples(options, data.size());
+  if (options.device != cpu) {
+    stage_ = std::make_unique<detail::DeviceStage>(rt, options.device, owner_, birth_);
+  }
   for (std::uint64_t n = ahead_ + options.leases; n > 0; --n) {
     Slot& slot = slots_.emplace_back();
     slot.core = this;
-    slot.memory = Storage::make(owner_, bytes, default_align_cpu, birth_);
-    slot.indices.reserve(slot_samples(options, data.size()));
+    slot.memory = stage_ != nullptr ? stage_->make_slot(bytes)
+                                    : Storage::make(owner_, bytes, default_align_cpu, birth_);
+    slot.indices.reserve(samples);
+    slot.lengths.reserve(layout_.varies ? samples : 0);
+    slot.left_out.reserve(options.on_error == OnError::skip ? samples : 0);
+    slot.fetched.resize(options.fetch_threads == 0 ? 0 : samples);
+    slot.spots = layout_.spots;
   }
   for (unsigned n = options.workers; n > 0; --n) {
     workers_.emplace_back(*this, owner_).hands.prepare(data);
   }
   mine_.prepare(data);
+  if (options.cache != Bytes{}) {
+    cache_ = std::make_unique<detail::SampleCache>(*domain_, data.name(), options.cache,
+                                                   data.size(), birth_);
+  }
+  start_fetching();
 }
 
 void Loader::Core::Hands::prepare(const AnyDataset& dataset) noexcept {
@@ -100,7 +133,7 @@ void Loader::Core::Hands::prepare(const AnyDataset& dataset) noexcept {
 }
 
 bool Loader::Core::run_without_workers(Lock& lock) noexcept {
-  if (domain_->has_ended() || executor_->concurrency() > 1) {
+  if (executor_ == nullptr || domain_->has_ended() || executor_->concurrency() > 1) {
     return false;
   }
   lock.unlock();
@@ -120,7 +153,8 @@ void Loader::Core::shut_down() noexcept {
   try {
     Lock lock(mutex_);
     closing_ = true;
-    cancel_tickets();
+    cancel_tickets(lock);
+    to_fetch_.notify_all();
     const TimePoint until = clock.now() + shutdown_wait;
     while (tasks_ > 0 && clock.now() < until) {
       if (!run_without_workers(lock)) {
@@ -156,21 +190,53 @@ Loader::Core::Slot* Loader::Core::find(std::uint64_t seq) noexcept {
 
 Loader::Core::Slot* Loader::Core::find_free() noexcept {
   for (Slot& slot : slots_) {
-    if (slot.state == SlotState::free) {
+    if (slot.state == SlotState::free && (stage_ == nullptr || stage_->is_done(slot.copied))) {
       return &slot;
     }
   }
   return nullptr;
 }
 
-Loader::Core::Slot* Loader::Core::find_queued() noexcept {
+bool Loader::Core::is_current(const Slot& slot) const noexcept {
+  return slot.generation == generation_.load(std::memory_order_relaxed);
+}
+
+std::size_t Loader::Core::claimable(const Slot& slot) const noexcept {
+  if (!is_current(slot) || slot.error != nullptr) {
+    return 0;
+  }
+  if (slot.state == SlotState::queued) {
+    return slot.samples;
+  }
+  if (slot.state != SlotState::open) {
+    return 0;
+  }
+  std::size_t end = slot.samples;
+  if (options.fetch_threads != 0) {
+    end = slot.claimed;
+    while (end < slot.samples && slot.fetched[end].is_there) {
+      ++end;
+    }
+  }
+  return end - slot.claimed;
+}
+
+Loader::Core::Slot* Loader::Core::find_work() noexcept {
   Slot* lowest = nullptr;
   for (Slot& slot : slots_) {
-    if (slot.state == SlotState::queued && (lowest == nullptr || slot.seq < lowest->seq)) {
+    if ((lowest == nullptr || slot.seq < lowest->seq) && claimable(slot) != 0) {
       lowest = &slot;
     }
   }
   return lowest;
+}
+
+std::size_t Loader::Core::tasks_wanted() const noexcept {
+  std::size_t ranges = 0;
+  for (const Slot& slot : slots_) {
+    ranges += (claimable(slot) + slot.range - 1) / slot.range;
+  }
+  return ranges;
 }
 
 void Loader::Core::assign(Slot& slot, std::uint64_t seq) noexcept {
@@ -180,9 +246,24 @@ void Loader::Core::assign(Slot& slot, std::uint64_t seq) noexcept {
   slot.epoch = epoch_;
   slot.seq = seq;
   slot.samples = static_cast<std::size_t>(std::min(batch, data.size() - seq * batch));
+  slot.range = range_size(slot.samples);
+  slot.claimed = 0;
+  slot.done = 0;
+  slot.by_workers = false;
+  slot.fetch_next = 0;
+  slot.failed_at = Slot::none;
+  slot.left_out.clear();
   slot.order = order_;
-  ++queued_;
   next_ticket_ = std::max(next_ticket_, seq + 1);
+}
+
+// Without the mutex, by the one thread that is busy with the slot.
+void Loader::Core::clear(Slot& slot) noexcept {
+  slot.error = nullptr;
+  slot.on_device = {};
+  for (detail::Fetched& it : slot.fetched) {
+    drop(it);
+  }
 }
 
 void Loader::Core::pump(Lock& lock) noexcept {
@@ -197,8 +278,9 @@ void Loader::Core::pump(Lock& lock) noexcept {
     }
     assign(*slot, next_ticket_);
   }
+  const std::size_t wanted = tasks_wanted();
   for (Worker& worker : workers_) {
-    if (idle_tasks_ >= queued_) {
+    if (idle_tasks_ >= wanted) {
       break;
     }
     if (!worker.submitted && !submit(lock, worker)) {
@@ -240,12 +322,9 @@ void Loader::Core::work(Worker& worker) noexcept {
   Lock lock(mutex_);
   --idle_tasks_;
   workers_late_ = false;
-  if (Slot* const slot = find_queued()) {
-    start_filling(*slot);
-    ++counts_.filled_by_workers;
-    lock.unlock();
-    fill(*slot, worker.hands);
-    lock.lock();
+  if (Slot* const slot = find_work()) {
+    slot->by_workers = true;
+    help(lock, *slot, worker.hands);
   }
   worker.submitted = false;
   --tasks_;
@@ -255,35 +334,118 @@ void Loader::Core::work(Worker& worker) noexcept {
   }
 }
 
-void Loader::Core::start_filling(Slot& slot) noexcept {
-  slot.state = SlotState::filling;
-  slot.since = domain_->clock().now();
-  slot.current.store(detail::no_index, std::memory_order_relaxed);
-  --queued_;
+void Loader::Core::help(Lock& lock, Slot& slot, Hands& hands) noexcept {
+  hands.current.store(no_index, std::memory_order_relaxed);
+  hands.at = &slot;
+  ++slot.busy;
+  if (slot.state == SlotState::queued) {
+    open_ticket(lock, slot);
+  }
+  Range range;
+  range.first = slot.claimed;
+  range.count = std::min(slot.range, claimable(slot));
+  if (range.count != 0) {
+    slot.claimed += range.count;
+    lock.unlock();
+    fill(slot, hands, range);
+    lock.lock();
+    take_in(slot, range);
+    to_fetch_.notify_all();
+  }
+  hands.at = nullptr;
+  leave(lock, slot);
+  if (range.error != nullptr) {  // of another sample than the first: foreign, so not with the mutex
+    lock.unlock();
+    range.error = nullptr;
+    lock.lock();
+  }
 }
 
-void Loader::Core::cancel_tickets() noexcept {
+// Finds out which samples the batch has. Nobody else claims any before that is known.
+void Loader::Core::open_ticket(Lock& lock, Slot& slot) noexcept {
+  slot.state = SlotState::opening;
+  slot.since = domain_->clock().now();
+  std::exception_ptr error;
+  lock.unlock();
+  try {
+    const OwnerScope scope(owner_, HeapStay::with_scope);
+    find_samples(slot);
+  } catch (...) {
+    error = load_error(slot, no_index, std::current_exception(), "order");
+  }
+  for (detail::Fetched& it : slot.fetched) {
+    it = {};  // what it says is of another batch
+  }
+  lock.lock();
+  slot.state = SlotState::open;
+  slot.samples = slot.indices.size();
+  slot.range = std::min(slot.range, std::max<std::size_t>(slot.samples, 1));
+  slot.error = std::move(error);
+  to_fetch_.notify_all();
+}
+
+// What a range came to. Of several that fail the first one counts, as it would for one thread.
+void Loader::Core::take_in(Slot& slot, Range& range) noexcept {
+  slot.done += range.count;
+  if (range.error != nullptr && range.failed_at < slot.failed_at) {
+    slot.failed_at = range.failed_at;
+    std::swap(slot.error, range.error);
+  }
+  slot.left_out.insert(slot.left_out.end(), range.left_out.begin(), range.left_out.end());
+}
+
+bool Loader::Core::is_complete(const Slot& slot) const noexcept {
+  return slot.done == slot.samples && slot.error == nullptr && is_current(slot);
+}
+
+// The last thread that is busy with a slot says what has become of it.
+void Loader::Core::leave(Lock& lock, Slot& slot) noexcept {
+  const bool is_last = slot.busy == 1;
+  if (is_last && is_complete(slot) && (stage_ != nullptr || !slot.left_out.empty())) {
+    lock.unlock();
+    std::exception_ptr error = complete(slot);
+    lock.lock();
+    slot.error = std::move(error);
+  }
+  if (is_last && !is_current(slot)) {
+    lock.unlock();
+    clear(slot);
+    lock.lock();
+    slot.state = SlotState::free;
+  } else if (is_last && slot.error != nullptr) {
+    slot.state = SlotState::failed;
+  } else if (is_last && is_complete(slot)) {
+    slot.state = SlotState::ready;
+  }
+  --slot.busy;
+  if (slot.state != SlotState::open) {
+    changed_.notify_all();
+  }
+}
+
+void Loader::Core::cancel_tickets(Lock& lock) noexcept {
   generation_.fetch_add(1, std::memory_order_relaxed);
   for (Slot& slot : slots_) {
-    if (slot.state != SlotState::filling && slot.state != SlotState::leased) {
-      slot.state = SlotState::free;
+    if (slot.busy == 0 && slot.state != SlotState::leased && slot.state != SlotState::free) {
+      ++slot.busy;
+      leave(lock, slot);
     }
   }
-  queued_ = 0;
 }
 
 bool Loader::Core::is_valid() const noexcept {
-  std::uint32_t queued = 0;
   std::uint32_t leased = 0;
   for (const Slot& slot : slots_) {
-    queued += slot.state == SlotState::queued ? 1 : 0;
     leased += slot.hold != nullptr ? 1 : 0;
-    if (slot.hold != nullptr && slot.state != SlotState::leased) {
+    if ((slot.hold != nullptr && slot.state != SlotState::leased) ||
+        (slot.busy != 0 && is_current(slot) && slot.state != SlotState::open &&
+         slot.state != SlotState::opening) ||
+        slot.done > slot.claimed || slot.claimed > slot.samples) {
       return false;
     }
   }
-  return queued == queued_ && leased <= slots_.size() && deliver_ <= next_ticket_ &&
-         next_ticket_ <= batches && idle_tasks_ <= tasks_ && tasks_ <= workers_.size();
+  return leased <= slots_.size() && deliver_ <= next_ticket_ && next_ticket_ <= batches &&
+         idle_tasks_ <= tasks_ && tasks_ <= workers_.size() + options.fetch_threads;
 }
 
 }  // namespace ebb::inline v0

@@ -1,9 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Filling a slot, and what became of it. Foreign code runs here and nowhere else in the loader.
+// Filling ranges of a batch, and what became of them. Foreign code runs here, in loader_fetch.cpp
+// and nowhere else in the loader.
 #include "loader_core.h"
+#include "stage_room.h"
 
 #include <ebb/alloc/check.h>
+#include <ebb/alloc/error.h>
 
+#include <algorithm>
+#include <chrono>
 #include <cstring>
 #include <new>
 #include <stdexcept>
@@ -11,82 +16,322 @@
 
 namespace ebb::inline v0 {
 
-void Loader::Core::fill(Slot& slot, Hands& hands) noexcept {
-  bool complete = false;
-  slot.error = nullptr;
-  {
-    // What load makes is the loader's, whichever thread and iteration this is. [gc.owner]
-    const OwnerScope scope(owner_, HeapStay::with_scope);
-    const auto first = slot.seq * static_cast<std::uint64_t>(options.batch);
-    slot.indices.resize(slot.samples);  // within its capacity
-    for (std::size_t i = 0; i < slot.samples; ++i) {
-      slot.indices[i] = slot.order.at(first + i);
+namespace {
+
+using Steady = std::chrono::steady_clock;
+
+// What a range is to take: long enough that taking it costs nothing beside, short enough that
+// several threads are done with a batch at about the same time.
+constexpr std::uint64_t range_ns = 200'000;
+
+// How many other samples are tried in the place of one.
+constexpr std::uint64_t substitutes_max = 16;
+
+}  // namespace
+
+std::size_t Loader::Core::range_size(std::size_t samples) const noexcept {
+  const std::size_t threads = options.workers + std::size_t{1};
+  if (threads == 1) {
+    return samples;
+  }
+  const std::uint64_t ns = sample_ns_.load(std::memory_order_relaxed);
+  const std::size_t size = ns == 0 ? samples / (4 * threads) : range_ns / ns;
+  return size >= samples / 2 ? samples : std::max<std::size_t>(size, 1);
+}
+
+// Samples known not to load are not tried again.
+void Loader::Core::find_samples(Slot& slot) {
+  const std::uint64_t first = slot.seq * static_cast<std::uint64_t>(options.batch);
+  slot.indices.clear();
+  for (std::size_t i = 0; i < slot.samples; ++i) {
+    std::uint64_t index = slot.order.at(first + i);
+    if (options.on_error != OnError::fail && skips_.contains(index)) {
+      if (options.on_error == OnError::skip) {
+        continue;
+      }
+      for (std::uint64_t n = 0; n < substitutes_max && skips_.contains(index); ++n) {
+        index = substitute_for(slot, i, n);
+      }
     }
-    auto* const memory = static_cast<std::byte*>(slot.memory.data());
+    slot.indices.push_back(index);
+  }
+  if (layout_.varies) {
+    find_lengths(slot);
+  }
+}
+
+void Loader::Core::find_lengths(Slot& slot) {
+  const std::int64_t unit = options.pad_to_multiple;
+  const std::int64_t most = layout_.longest();
+  slot.lengths.clear();
+  slot.longest = 0;
+  for (const std::uint64_t index : slot.indices) {
+    const std::int64_t length = data.erased().length(index);
+    if (length < 0 || length > most) {
+      throw LoadError("Loader::next",
+                      {.kind = LoadErrorKind::shape,
+                       .dataset = data.name(),
+                       .index = index,
+                       .epoch = slot.epoch,
+                       .seq = slot.seq,
+                       .stage = "length",
+                       .source = data.erased().source(index),
+                       .text = "the length is " + std::to_string(length) +
+                               ": the schema has room for " + std::to_string(most)});
+    }
+    slot.lengths.push_back(length);
+    slot.longest = std::max(slot.longest, length);
+  }
+  slot.longest = std::min((slot.longest + unit - 1) / unit * unit, most);
+  layout_.fit(slot.spots, slot.longest);
+}
+
+void Loader::Core::fill(Slot& slot, Hands& hands, Range& range) noexcept {
+  // What load makes is the loader's, whichever thread and iteration this is. [gc.owner]
+  const OwnerScope scope(owner_, HeapStay::with_scope);
+  auto* const memory = static_cast<std::byte*>(slot.memory.data());
+  const std::span lengths(slot.lengths);
+  for (std::size_t row = range.first; row < range.first + range.count; ++row) {
     if constexpr (EBB_CHECKS >= 2) {
-      std::memset(memory, 0xa5, layout_.slot_bytes);  // what load forgets to write is the same
+      for (const detail::FieldSpot& spot : slot.spots) {  // what load forgets to write is the same
+        std::memset(memory + spot.offset + row * spot.row_bytes, 0xa5, spot.row_bytes);
+      }
+    }
+    if (layout_.varies) {
+      layout_.pad(slot.spots, memory, row, lengths[row]);
+    }
+  }
+  detail::RangeFill walk(
+      {.indices = std::span(slot.indices).subspan(range.first, range.count),
+       .lengths = layout_.varies ? lengths.subspan(range.first, range.count) : lengths,
+       .row = range.first,
+       .slot = memory,
+       .spots = slot.spots,
+       .epoch = slot.epoch,
+       .seq = slot.seq,
+       .seed = options.seed,
+       .generation = &generation_,
+       .expected = slot.generation,
+       .current = &hands.current},
+      data.erased(), hands.scratch);
+  const auto start = Steady::now();
+  load_range(slot, hands, walk, range);
+  const auto took = std::chrono::nanoseconds(Steady::now() - start);
+  hands.scratch.reset();
+  sample_ns_.store(static_cast<std::uint64_t>(took.count()) / range.count + 1,
+                   std::memory_order_relaxed);
+  if (!data.erased().has_stages) {
+    hands.clocks.write.add(range.count, 0, took);
+  }
+}
+
+void Loader::Core::load_range(Slot& slot, Hands& hands, detail::RangeFill& walk, Range& range) {
+  const detail::ErasedDataset& erased = data.erased();
+  while (!walk.complete()) {
+    try {
+      if (hands.local == nullptr) {
+        hands.local = erased.make_local();
+      }
+      if (!erased.has_stages) {
+        erased.load(*hands.local, walk);
+      } else {
+        while (walk.next()) {
+          load_sample(slot, hands, walk, range.first + walk.position());
+        }
+      }
+      return;  // at the end, or cancelled
+    } catch (...) {
+      hands.local.reset();  // whatever state it was left in, no later sample sees it
+      const std::exception_ptr error = std::current_exception();
+      if (!do_without(slot, hands, walk, range, error)) {
+        return;
+      }
+    }
+  }
+}
+
+void Loader::Core::load_sample(Slot& slot, Hands& hands, detail::RangeFill& walk,
+                               std::size_t place) {
+  const detail::ErasedDataset& erased = data.erased();
+  const std::uint64_t index = walk.context().index();
+  const Storage kept = cache_ == nullptr ? Storage{} : cache_->find(index);
+  std::span<const std::byte> decoded;
+  if (kept) {
+    decoded = {static_cast<const std::byte*>(kept.data()), kept.bytes().count()};
+    if (!slot.fetched.empty()) {
+      drop(slot.fetched[place]);  // it was fetched before it was kept
+    }
+  } else {
+    decoded = decode(slot, hands, walk, place);
+  }
+  const auto start = Steady::now();
+  erased.finish(index, *hands.local, walk.context(), decoded, walk.writer());
+  hands.clocks.write.add(1, 0, Steady::now() - start);
+}
+
+std::span<const std::byte> Loader::Core::decode(Slot& slot, Hands& hands, detail::RangeFill& walk,
+                                                std::size_t place) {
+  const detail::ErasedDataset& erased = data.erased();
+  const std::uint64_t index = walk.context().index();
+  const auto begin = Steady::now();
+  std::span<const std::byte> bytes;
+  const bool is_own = !slot.fetched.empty() && slot.indices[place] == index;
+  detail::ScratchRoom fetch_room(hands.scratch);
+  SampleBytes fetched(fetch_room);
+  if (is_own && slot.fetched[place].error != nullptr) {
+    std::rethrow_exception(slot.fetched[place].error);
+  }
+  if (is_own && slot.fetched[place].bytes) {
+    const Storage& block = slot.fetched[place].bytes;
+    bytes = {static_cast<const std::byte*>(block.data()), block.bytes().count()};
+  } else if (erased.fetches) {
+    erased.fetch(index, walk.context(), fetched);
+    bytes = fetched.bytes();
+    hands.clocks.fetch.add(1, bytes.size(), Steady::now() - begin);
+  }
+  const auto start = Steady::now();
+  detail::ScratchRoom room(hands.scratch);
+  SampleBytes out(room);
+  erased.decode(index, *hands.local, walk.context(), bytes, out);
+  const auto took = std::chrono::nanoseconds(Steady::now() - start);
+  hands.clocks.decode.add(1, out.bytes().size(), took);
+  if (cache_ != nullptr && !out.bytes().empty()) {
+    cache_->offer(index, out.bytes(), Steady::now() - begin);
+  }
+  if (is_own) {
+    drop(slot.fetched[place]);
+  }
+  return out.bytes();
+}
+
+bool Loader::Core::do_without(Slot& slot, Hands& hands, detail::RangeFill& walk, Range& range,
+                              const std::exception_ptr& error) noexcept {
+  const std::uint64_t index = hands.current.load(std::memory_order_relaxed);
+  hands.clocks.write.add_failure();
+  const bool in_sample = index != no_index;
+  std::exception_ptr why = load_error(slot, index, error);
+  if (in_sample && options.on_error != OnError::fail) {
+    const std::size_t place = range.first + walk.position();
+    try {
+      if (note_skip(slot, index, why) &&
+          (options.on_error == OnError::skip || substitute(slot, hands, walk, place))) {
+        if (options.on_error == OnError::skip) {
+          range.left_out.push_back(place);
+        }
+        return true;
+      }
+    } catch (...) {
+      why = load_error(slot, index, std::current_exception());
+    }
+  }
+  range.failed_at = range.first + (in_sample ? walk.position() : 0);
+  range.error = std::move(why);
+  return false;
+}
+
+// Returns whether the run may do without one more sample; else why says that it may not.
+bool Loader::Core::note_skip(const Slot& slot, std::uint64_t index, std::exception_ptr& why) {
+  std::string reason;
+  try {
+    std::rethrow_exception(why);
+  } catch (const std::exception& error) {
+    reason = error.what();
+  }
+  if (skips_.size() >= options.skips_max && !skips_.contains(index)) {
+    why = std::make_exception_ptr(LoadError(
+        "Loader::next",
+        {.kind = LoadErrorKind::user,
+         .dataset = data.name(),
+         .index = index,
+         .epoch = slot.epoch,
+         .seq = slot.seq,
+         .stage = "skip",
+         .text = "more than LoaderOptions::skips_max = " + std::to_string(options.skips_max) +
+                 " samples cannot be loaded; this one, and why: " + reason}));
+    return false;
+  }
+  if (skips_.add({.index = index, .epoch = slot.epoch, .seq = slot.seq, .reason = reason})) {
+    domain_->log(LogLevel::warning, reason + (options.on_error == OnError::skip
+                                                  ? ": it is left out from now on"
+                                                  : ": another one takes its place from now on"));
+  }
+  return true;
+}
+
+std::uint64_t Loader::Core::substitute_for(const Slot& slot, std::size_t place,
+                                           std::uint64_t attempt) const noexcept {
+  const std::uint64_t at = slot.seq * static_cast<std::uint64_t>(options.batch) + place;
+  Random random(options.seed, "ebb substitute", slot.epoch, at * substitutes_max + attempt);
+  return random.below(data.size());
+}
+
+bool Loader::Core::substitute(Slot& slot, Hands& hands, detail::RangeFill& walk,
+                              std::size_t place) {
+  for (std::uint64_t n = 0; n < substitutes_max; ++n) {
+    const std::uint64_t index = substitute_for(slot, place, n);
+    const std::int64_t length = layout_.varies ? data.erased().length(index) : 0;
+    if (skips_.contains(index) || length > slot.longest) {
+      continue;
     }
     try {
       if (hands.local == nullptr) {
         hands.local = data.erased().make_local();
       }
-      detail::BatchFill walk({.indices = slot.indices,
-                              .slot = memory,
-                              .epoch = slot.epoch,
-                              .seq = slot.seq,
-                              .seed = options.seed,
-                              .generation = &generation_,
-                              .expected = slot.generation,
-                              .current = &slot.current},
-                             layout_, data.erased(), hands.scratch);
-      data.erased().load(*hands.local, walk);
-      complete = walk.complete();
+      walk.replace_by(index, length);
+      if (layout_.varies) {
+        slot.lengths[place] = length;
+        layout_.pad(slot.spots, static_cast<std::byte*>(slot.memory.data()), place, length);
+      }
+      if (data.erased().has_stages) {
+        load_sample(slot, hands, walk, place);
+      } else {
+        data.erased().load_one(index, *hands.local, walk.context(), walk.writer());
+      }
+      slot.indices[place] = index;
+      return true;
     } catch (...) {
-      slot.error = std::current_exception();
-      hands.local.reset();  // whatever state it was left in, no later sample sees it
-    }
-    hands.scratch.reset();
-  }
-  {
-    const std::lock_guard lock(mutex_);
-    const bool wanted = slot.generation == generation_.load(std::memory_order_relaxed);
-    EBB_ASSERT(complete || slot.error != nullptr || !wanted);
-    if (!wanted) {
-      slot.state = SlotState::free;
-    } else {
-      slot.state = complete ? SlotState::ready : SlotState::failed;
+      hands.local.reset();
+      std::exception_ptr why = load_error(slot, index, std::current_exception());
+      if (!note_skip(slot, index, why)) {
+        std::rethrow_exception(why);
+      }
     }
   }
-  changed_.notify_all();
+  return false;
 }
 
-// Returns the slot's error as a LoadError that says where it belongs.
-std::exception_ptr Loader::Core::load_error(const Slot& slot) const noexcept {
+// Returns an error as a LoadError that says where it belongs.
+std::exception_ptr Loader::Core::load_error(const Slot& slot, std::uint64_t index,
+                                            const std::exception_ptr& error,
+                                            const char* stage) const noexcept {
   try {
     LoadErrorInfo info{.dataset = data.name(), .epoch = slot.epoch, .seq = slot.seq};
-    if (const auto index = slot.current.load(std::memory_order_relaxed);
-        index != detail::no_index) {
-      info.index = index;
-      info.source = data.erased().source(index);
-      info.stage = "load";
-    } else {
-      info.stage = "making Local";
+    if (index != no_index) {
+      detail::SampleOrigin origin = data.erased().origin(index);
+      info.dataset = std::move(origin.dataset);
+      info.index = origin.index;
+      info.source = std::move(origin.source);
     }
+    info.stage = stage != nullptr ? stage : index != no_index ? "load" : "making Local";
     try {
-      std::rethrow_exception(slot.error);
-    } catch (const LoadError& error) {
-      if (error.info().seq.has_value()) {
-        return slot.error;  // SampleContext::fail made it
+      std::rethrow_exception(error);
+    } catch (const LoadError& load) {
+      if (load.info().seq.has_value()) {
+        return error;  // StageContext::fail made it
       }
-      info.kind = error.kind();
-      info.text = error.what();
+      info.kind = load.kind();
+      info.text = load.what();
       std::throw_with_nested(LoadError("Loader::next", info));
-    } catch (const std::bad_alloc& error) {
+    } catch (const DeviceError& failure) {
+      info.kind = LoadErrorKind::device;
+      info.text = failure.what();
+      std::throw_with_nested(LoadError("Loader::next", info));
+    } catch (const std::bad_alloc& refusal) {
       info.kind = LoadErrorKind::memory;
-      info.text = std::string("memory was refused: ") + error.what();
+      info.text = std::string("memory was refused: ") + refusal.what();
       std::throw_with_nested(LoadError("Loader::next", info));
-    } catch (const std::exception& error) {
-      info.text = error.what();
+    } catch (const std::exception& other) {
+      info.text = other.what();
       std::throw_with_nested(LoadError("Loader::next", info));
     } catch (...) {
       info.text = "load threw something that is no std::exception";

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstring>
 #include <utility>
 
 namespace ebb::inline v0 {
@@ -24,9 +25,10 @@ void Loader::Core::begin_epoch(std::uint64_t epoch) {
   cursor_seq = from;
   std::exception_ptr old_error;  // ends after the lock: exceptions are foreign code
   Lock lock(mutex_);
-  cancel_tickets();
+  cancel_tickets(lock);
   old_error = std::exchange(epoch_error_, nullptr);
   begun_ = true;
+  begun_at_ = begun_at_.value_or(domain_->clock().now());
   epoch_ = epoch;
   order_ = Order(options.shuffle ? OrderKind::shuffled : OrderKind::sequential, data.size(),
                  options.seed, epoch);
@@ -70,25 +72,70 @@ Loader::Core::Slot& Loader::Core::wait_for_ready(Lock& lock) {
     if (slot != nullptr && slot->state == SlotState::failed) {
       throw_failed(lock, *slot);
     }
-    const bool queued = slot != nullptr && slot->state == SlotState::queued;
+    const bool may_help = slot != nullptr && claimable(*slot) != 0;
     const TimePoint now = clock.now();
-    if (queued && now >= take_over_at) {
-      take_over(lock, *slot);
+    if (may_help && now >= take_over_at) {
+      workers_late_ = true;
+      help(lock, *slot, mine_);
     } else if (now >= deadline) {
       throw_stalled(lock);
     } else {
-      clock.wait_until(changed_, lock, queued ? std::min(take_over_at, deadline) : deadline);
+      TimePoint until = may_help ? std::min(take_over_at, deadline) : deadline;
+      if (slot == nullptr && is_copying()) {
+        until = std::min(until, now + patience);  // nobody tells when a copy is over
+      }
+      clock.wait_until(changed_, lock, until);
     }
   }
 }
 
-void Loader::Core::take_over(Lock& lock, Slot& slot) noexcept {
-  workers_late_ = true;
-  start_filling(slot);
-  ++counts_.filled_inline;
-  lock.unlock();
-  fill(slot, mine_);
-  lock.lock();
+bool Loader::Core::is_copying() const noexcept {
+  return stage_ != nullptr && std::any_of(slots_.begin(), slots_.end(), [](const Slot& slot) {
+           return slot.state == SlotState::free;
+         });
+}
+
+std::exception_ptr Loader::Core::complete(Slot& slot) noexcept {
+  const OwnerScope scope(owner_, HeapStay::with_scope);
+  try {
+    if (!slot.left_out.empty()) {
+      leave_out(slot);
+    }
+    if (stage_ != nullptr) {
+      const auto start = std::chrono::steady_clock::now();
+      const Bytes bytes{layout_.slot_bytes};
+      slot.on_device = stage_->copy(slot.memory, bytes, slot.copied);
+      slot.on_device.set_read_only();
+      copy_clock_.add(slot.indices.size(), bytes.count(), std::chrono::steady_clock::now() - start);
+    }
+  } catch (...) {
+    copy_clock_.add_failure();
+    return load_error(slot, no_index, std::current_exception(), "copy");
+  }
+  return nullptr;
+}
+
+// Closes up the rows of a batch behind those that are left out.
+void Loader::Core::leave_out(Slot& slot) const noexcept {
+  std::sort(slot.left_out.begin(), slot.left_out.end());
+  auto* const memory = static_cast<std::byte*>(slot.memory.data());
+  auto next = slot.left_out.begin();
+  std::size_t to = 0;
+  for (std::size_t row = 0; row < slot.indices.size(); ++row) {
+    if (next != slot.left_out.end() && *next == row) {
+      ++next;
+      continue;
+    }
+    if (to != row) {
+      slot.indices[to] = slot.indices[row];
+      for (const detail::FieldSpot& spot : slot.spots) {
+        std::byte* const begin = memory + spot.offset;
+        std::memcpy(begin + to * spot.row_bytes, begin + row * spot.row_bytes, spot.row_bytes);
+      }
+    }
+    ++to;
+  }
+  slot.indices.resize(to);
 }
 
 Batch Loader::Core::lease(Lock& lock, Slot& slot) {
@@ -103,7 +150,13 @@ Batch Loader::Core::lease(Lock& lock, Slot& slot) {
                                  Bytes{layout_.slot_bytes}, birth_);
   }
   batch.lease_.set_read_only();
+  if (stage_ != nullptr) {
+    batch.on_device_ = std::move(slot.on_device);
+    stage_->hand_over(batch.on_device_, slot.copied);
+  }
   batch.layout_ = &layout_;
+  batch.spots_ = slot.spots;
+  batch.longest_ = slot.longest;
   batch.indices_ = slot.indices;
   WeakStorage holders(batch.lease_);
   lock.lock();
@@ -111,7 +164,10 @@ Batch Loader::Core::lease(Lock& lock, Slot& slot) {
   batch.seq_ = slot.seq;
   slot.lease = std::move(holders);
   ++deliver_;
-  ++counts_.delivered;
+  if (++counts_.delivered == 1) {
+    counts_.first_batch = domain_->clock().now() - *begun_at_;
+  }
+  ++(slot.by_workers ? counts_.filled_by_workers : counts_.filled_inline);
   return batch;
 }
 
@@ -132,8 +188,8 @@ void Loader::Core::give_back(void* context, void* /*data*/) noexcept {
 void Loader::Core::throw_failed(Lock& lock, Slot& slot) {
   lock.unlock();
   // A failed slot is this thread's: nobody else touches it.
-  const std::exception_ptr error = load_error(slot);
-  slot.error = nullptr;
+  const std::exception_ptr error = slot.error;
+  clear(slot);
   lock.lock();
   slot.state = SlotState::free;
   epoch_error_ = error;

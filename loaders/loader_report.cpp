@@ -35,14 +35,28 @@ std::string describe(const std::vector<Holder>& holders) {
 std::string Loader::Core::describe_stuck() const {
   const TimePoint now = domain_->clock().now();
   std::string text;
+  const auto describe = [&](const Hands& hands) {
+    if (hands.at == nullptr) {
+      return;
+    }
+    const Slot& slot = *hands.at;
+    const auto index = hands.current.load(std::memory_order_relaxed);
+    const auto busy = std::chrono::duration_cast<Milliseconds>(now - slot.since).count();
+    text += text.empty() ? "" : ", ";
+    text += "batch " + std::to_string(slot.seq) + " of epoch " + std::to_string(slot.epoch) +
+            " is being filled for " + std::to_string(busy) + " ms, now " +
+            (index == no_index ? "making Local" : "at sample " + std::to_string(index));
+  };
+  for (const Worker& worker : workers_) {
+    describe(worker.hands);
+  }
+  describe(mine_);
   for (const Slot& slot : slots_) {
-    if (slot.state == SlotState::filling) {
-      const auto index = slot.current.load(std::memory_order_relaxed);
-      const auto busy = std::chrono::duration_cast<Milliseconds>(now - slot.since).count();
+    if (slot.state == SlotState::open && slot.fetch_next > slot.claimed) {
       text += text.empty() ? "" : ", ";
       text += "batch " + std::to_string(slot.seq) + " of epoch " + std::to_string(slot.epoch) +
-              " is being filled for " + std::to_string(busy) + " ms, now " +
-              (index == detail::no_index ? "making Local" : "at sample " + std::to_string(index));
+              " waits for sample " + std::to_string(slot.indices[slot.claimed]) +
+              " to be fetched from " + data.erased().source(slot.indices[slot.claimed]);
     }
   }
   return text;

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <bit>
 #include <charconv>
+#include <unordered_map>
 #include <utility>
 
 namespace ebb::inline v0::detail {
@@ -159,23 +160,29 @@ std::optional<CsvProblem> CsvTable::add_file(std::string_view first_record) {
   if (cell.problem() != nullptr) {
     return CsvProblem{LoadErrorKind::corrupt, cell.offset(), cell.problem()};
   }
+  constexpr std::size_t twice = ~std::size_t{0};
+  std::unordered_map<std::string_view, std::size_t> places;
+  for (std::size_t column = 0; column < cells.size(); ++column) {
+    const auto [place, is_new] = places.emplace(cells[column], column);
+    place->second = is_new ? column : twice;
+  }
   FilePlan plan{cells.size()};
   for (std::size_t field = 0; field < fields_.size(); ++field) {
     const std::vector<std::string>& wanted = fields_[field].options.columns;
     for (std::size_t element = 0; element < wanted.size(); ++element) {
-      const auto found = std::find(cells.begin(), cells.end(), wanted[element]);
-      if (found == cells.end()) {
+      const auto found = places.find(wanted[element]);
+      if (found == places.end()) {
         return CsvProblem{
             LoadErrorKind::shape, 0,
             "there is no column " + shown(wanted[element]) +
                 (has_header_ ? ": the header has " + list(cells)
                              : ": there are " + std::to_string(cells.size()) + ", counted from 0")};
       }
-      if (std::find(found + 1, cells.end(), wanted[element]) != cells.end()) {
+      if (found->second == twice) {
         return CsvProblem{LoadErrorKind::shape, 0,
                           "the header has " + shown(wanted[element]) + " twice"};
       }
-      plan.targets.push_back({static_cast<std::size_t>(found - cells.begin()), field, element});
+      plan.targets.push_back({found->second, field, element});
     }
   }
   std::stable_sort(plan.targets.begin(), plan.targets.end(),

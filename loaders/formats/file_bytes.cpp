@@ -67,8 +67,12 @@ void FileBytes::read(std::uint64_t offset, std::span<std::byte> out,
 }
 
 std::uint64_t FileBytes::line_at(std::uint64_t offset) const {
-  const std::uint64_t part = offset / part_bytes;
-  std::vector<char> before(static_cast<std::size_t>(offset % part_bytes));
+  if (lines_before_.empty()) {
+    return 1;
+  }
+  // The end of the file belongs to its last part.
+  const std::uint64_t part = std::min<std::uint64_t>(offset / part_bytes, lines_before_.size() - 1);
+  std::vector<char> before(static_cast<std::size_t>(offset - part * part_bytes));
   read(part * part_bytes, std::as_writable_bytes(std::span(before)));
   const auto lines = std::count(before.begin(), before.end(), '\n');
   return lines_before_[static_cast<std::size_t>(part)] + static_cast<std::uint64_t>(lines) + 1;

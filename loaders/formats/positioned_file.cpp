@@ -96,20 +96,21 @@ void PositionedFile::fail(LoadErrorKind kind, std::string_view stage, std::uint6
 }
 
 std::uint64_t hash_sparsely(const PositionedFile& file, std::uint64_t hash) {
-  constexpr std::uint64_t samples = 64;
-  constexpr std::uint64_t sample_bytes = 4096;
+  constexpr std::uint64_t whole_max = 64 << 20;
+  constexpr std::uint64_t samples = 256;
+  constexpr std::size_t sample_bytes = 4096;  // a multiple of 8, so that parts give what all would
   const std::uint64_t bytes = file.bytes();
+  const bool is_whole = bytes <= whole_max;
+  const std::size_t part_bytes = is_whole ? std::size_t{1} << 18 : sample_bytes;
+  const std::uint64_t stride = is_whole ? part_bytes : (bytes - sample_bytes) / (samples - 1);
+  std::vector<std::byte> buffer(part_bytes);
   hash = hash_number(bytes, hash);
-  std::vector<std::byte> buffer(std::min(bytes, sample_bytes * samples));
-  if (bytes <= buffer.size()) {
-    file.read_at(0, buffer);
-  } else {
-    const std::uint64_t stride = (bytes - sample_bytes) / (samples - 1);
-    for (std::uint64_t i = 0; i < samples; ++i) {
-      file.read_at(i * stride, std::span(buffer).subspan(i * sample_bytes, sample_bytes));
-    }
+  for (std::uint64_t at = 0; at < bytes; at += stride) {
+    const std::size_t count = std::min<std::uint64_t>(part_bytes, bytes - at);
+    file.read_at(at, std::span(buffer).first(count));
+    hash = hash_bytes({reinterpret_cast<const std::uint8_t*>(buffer.data()), count}, hash);
   }
-  return hash_bytes({reinterpret_cast<const std::uint8_t*>(buffer.data()), buffer.size()}, hash);
+  return hash;
 }
 
 }  // namespace ebb::inline v0::detail

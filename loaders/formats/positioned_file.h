@@ -54,8 +54,8 @@ class PositionedFile {
   int file_ = -1;
 };
 
-// Returns a hash of a file's size and of 64 samples of 4 KiB spread evenly over it, all of it when
-// it is not longer: the fingerprint of what is too long to be read at open.
+// Returns a hash of a file's size and contents: of all of them up to 64 MiB, beyond that of 256
+// samples of 4 KiB spread evenly over it.
 std::uint64_t hash_sparsely(const PositionedFile& file, std::uint64_t hash);
 
 }  // namespace ebb::inline v0::detail

@@ -62,7 +62,7 @@ void fuzz(const char* name, const std::vector<std::string>& valid, Open open) {
   // NOLINTNEXTLINE(concurrency-mt-unsafe): nothing here sets the environment
   const bool is_long = std::getenv("EBB_LONG") != nullptr;
   const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(is_long ? 60 : 10);
-  MESSAGE(name << ": EBB_TEST_SEED=" << seed);
+  MESSAGE(std::string(name) << ": EBB_TEST_SEED=" << seed);
   for (const std::string& bytes : valid) {
     open(bytes);
   }
@@ -75,14 +75,14 @@ void fuzz(const char* name, const std::vector<std::string>& valid, Open open) {
       open(bytes);
     } catch (const LoadError& error) {
       ++refused;
-      CAPTURE(error.what());
+      CAPTURE(std::string(error.what()));
       REQUIRE_FALSE(error.info().source.empty());
       REQUIRE_FALSE(error.info().stage.empty());
     } catch (const std::invalid_argument&) {
       ++refused;
     }
   }
-  MESSAGE(name << ": " << refused << " of " << round << " refused");
+  MESSAGE(std::string(name) << ": " << refused << " of " << round << " refused");
   CHECK(refused > round / 10);
 }
 

@@ -19,6 +19,7 @@ enum class LoadErrorKind : std::uint8_t {
   user,     // the data set's own code threw
   memory,   // memory was refused while loading
   stalled,  // a deadline passed
+  device,   // a device failed
 };
 
 std::string_view to_string(LoadErrorKind kind) noexcept;

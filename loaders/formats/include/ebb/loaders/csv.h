@@ -42,7 +42,7 @@ struct CsvOptions {
   // What a missing number becomes, NaN for instance; without a value it is an error. Missing are
   // cells with exactly one of these texts.
   std::optional<double> missing = {};
-  std::vector<std::string> missing_cells = {""};
+  std::vector<std::string> missing_cells = std::vector<std::string>(1);  // {""}
   Bytes max_bytes{std::size_t{4} << 30};  // that a gzipped file may unpack to
   std::string name = {};                  // for messages; empty: the name of the first file
 };
