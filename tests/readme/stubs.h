@@ -5,6 +5,7 @@
 #include <ebb/ebb.h>
 #include <ebb/loaders/cifar.h>
 #include <ebb/loaders/csv.h>
+#include <ebb/loaders/image_folder.h>
 #include <ebb/loaders/vocabulary.h>
 
 #include <cstddef>
