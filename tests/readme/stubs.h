@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the code in README.md, docs/data.md and docs/devices.md takes for granted. Used by run.sh only;
-// nothing here is linked.
+// What the code in README.md, docs/data.md and docs/devices.md takes for granted. Used by run.sh
+// only; nothing here is linked.
 #pragma once
 
 #include <ebb/alloc/sim.h>
 #include <ebb/ebb.h>
 #include <ebb/loaders/cifar.h>
 #include <ebb/loaders/csv.h>
+#include <ebb/loaders/image_folder.h>
 #include <ebb/loaders/vocabulary.h>
 
 #include <cassert>

@@ -22,12 +22,13 @@ struct LineOptions {
   std::string name = {};                  // for messages; empty: the name of the first file
 };
 
-// A line is a sample: "text", u8 [max_length], which varies, and is filled up with zeros in a batch;
-// and "length", i64 scalar, how many of its bytes are the line's. Lines end in LF or CRLF; a byte order mark at the
-// beginning of a file is left out. Reads the files once and keeps 12 bytes for each line; lines are
-// then read where they lie. Throws LoadError, with line and offset, for lines that are too long or
-// no UTF-8, and for files without lines; std::invalid_argument for options that cannot be. The
-// fingerprint is of the contents and of the options that change samples.
+// A line is a sample: "text", u8 [max_length], which varies, and is filled up with zeros in a
+// batch; and "length", i64 scalar, how many of its bytes are the line's. Lines end in LF or CRLF; a
+// byte order mark at the beginning of a file is left out. Reads the files once and keeps 12 bytes
+// for each line; lines are then read where they lie. Throws LoadError, with line and offset, for
+// lines that are too long or no UTF-8, and for files without lines; std::invalid_argument for
+// options that cannot be. The fingerprint is of the contents and of the options that change
+// samples.
 AnyDataset open_lines(const FilePaths& paths, const LineOptions& options = {});
 
 struct TextOptions {
