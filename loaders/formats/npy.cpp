@@ -43,6 +43,7 @@ Tensor read_npy(Owner owner, const std::filesystem::path& path, const ArrayReadO
 AnyDataset open_npy(const std::vector<NpyField>& fields, const ArraySetOptions& options) {
   constexpr const char* function = "open_npy";
   std::vector<std::string> names;
+  names.reserve(fields.size());
   for (const NpyField& field : fields) {
     names.push_back(field.name);
   }

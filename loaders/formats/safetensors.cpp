@@ -91,6 +91,7 @@ AnyDataset open_safetensors(const std::filesystem::path& path,
   const auto file = std::make_shared<const detail::PositionedFile>(function, path);
   const detail::SafetensorsHeader header = detail::read_safetensors_header(*file);
   std::vector<detail::ArrayField> arrays;
+  arrays.reserve(names.size());
   for (const std::string& name : names) {
     arrays.push_back(array_of(file, header, name));
   }
