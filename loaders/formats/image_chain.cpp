@@ -50,7 +50,7 @@ std::uint64_t bits(double number) noexcept {
 }
 
 // Mixes what a transform is into a hash.
-std::uint64_t revised(std::uint64_t hash, const ImageTransform& transform) noexcept {
+std::uint64_t revised(std::uint64_t hash, const ImageTransform& transform) {
   const auto mix = [&hash](auto... numbers) { ((hash = hash_number(bits(numbers), hash)), ...); };
   mix(static_cast<std::int64_t>(transform.index()));
   std::visit(

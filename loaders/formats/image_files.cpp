@@ -44,6 +44,7 @@ class FolderWalk {
  private:
   void walk(const std::string& below, int depth) {
     const fs::path folder = below.empty() ? root_ : root_ / below;
+    const std::string prefix = below.empty() ? below : below + "/";
     constexpr int depth_max = 16;
     if (depth > depth_max) {
       fail(LoadErrorKind::io, "open", folder.string(), 0,
@@ -54,7 +55,7 @@ class FolderWalk {
     for (; !error && entry != fs::directory_iterator(); entry.increment(error)) {
       const std::string name = entry->path().filename().string();
       if (name.front() != '.') {
-        add(*entry, below.empty() ? name : below + "/" + name, depth);
+        add(*entry, prefix + name, depth);
       }
     }
     check(error, folder);

@@ -48,8 +48,9 @@ Taps make_taps(std::int64_t from, std::int64_t to, const StageContext& context) 
   const std::span<double> triangle = scratch_of<double>(context, taps.stride);
   for (std::size_t pixel = 0; pixel < pixels; ++pixel) {
     const double centre = (static_cast<double>(pixel) + 0.5) * scale;
-    const auto first = std::max(static_cast<std::int64_t>(centre - support + 0.5), std::int64_t{0});
-    const auto last = std::min(static_cast<std::int64_t>(centre + support + 0.5), from);
+    const auto nearest = [](double x) { return static_cast<std::int64_t>(std::floor(x + 0.5)); };
+    const std::int64_t first = std::max(nearest(centre - support), std::int64_t{0});
+    const std::int64_t last = std::min(nearest(centre + support), from);
     double sum = 0;
     for (std::int64_t i = first; i < last; ++i) {
       const double distance = (static_cast<double>(i) - centre + 0.5) * (1.0 / support);
@@ -62,7 +63,7 @@ Taps make_taps(std::int64_t from, std::int64_t to, const StageContext& context) 
     for (std::int64_t i = 0; i < last - first; ++i) {
       const double weight = triangle[static_cast<std::size_t>(i)] / sum;
       taps.weights[pixel * taps.stride + static_cast<std::size_t>(i)] =
-          static_cast<std::int32_t>(0.5 + weight * (1 << weight_bits));
+          static_cast<std::int32_t>(std::floor(weight * (1 << weight_bits) + 0.5));
     }
   }
   return taps;
