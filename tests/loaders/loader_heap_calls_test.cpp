@@ -3,6 +3,8 @@
 #include "loader_fixture.h"
 #include "support/malloc_interposer.h"
 
+#include <ebb/loaders/combine.h>
+
 #include <doctest/doctest.h>
 
 #include <atomic>

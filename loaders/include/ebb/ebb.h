@@ -8,7 +8,6 @@
 #include <ebb/gc/error.h>
 #include <ebb/gc/job.h>
 #include <ebb/loaders/batch.h>
-#include <ebb/loaders/combine.h>
 #include <ebb/loaders/dataset.h>
 #include <ebb/loaders/error.h>
 #include <ebb/loaders/idx.h>
