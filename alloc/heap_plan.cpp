@@ -17,7 +17,7 @@ using detail::RecordKind;
 
 namespace {
 
-// How many iterations go without a plan before the next one tries again to have a range for it.
+// How many iterations go without a plan, at most, before one tries again to have a range for it.
 constexpr std::uint32_t held_off_most = 64;
 
 }  // namespace
@@ -91,7 +91,7 @@ std::size_t Heap::Impl::give_back_idle() noexcept {
 }
 
 // Where there is room for one footprint only, the range gets it once the rest has gone; and where
-// there is not that, it is not tried each time.
+// there is not that, it is tried after ever more iterations.
 void Heap::Impl::move_plan_range(std::size_t size, std::uint32_t lane) noexcept {
   plan_range.record = take_plan_range(size, plan_unit(), lane);
   const std::size_t idle = give_back_idle();
@@ -99,9 +99,11 @@ void Heap::Impl::move_plan_range(std::size_t size, std::uint32_t lane) noexcept 
     plan_range.record = idle == 0 ? nullptr : take_plan_range(size, plan_unit(), lane);
   }
   if (plan_range.record == nullptr) {
-    plan_range.held_off = held_off_most;
+    plan_range.held_off = plan_range.held_off_next;
+    plan_range.held_off_next = std::min(2 * plan_range.held_off_next, held_off_most);
   } else {
     plan_range.begin = plan_range.record->begin();
+    plan_range.held_off_next = 1;
   }
 }
 

@@ -138,7 +138,7 @@ TEST_CASE_FIXTURE(Fixture, "dtype: to() goes to no device that the runtime does 
   CHECK(x.to(ebb::cpu).storage().is_same(x.storage()));
   const ebb::Device cuda{ebb::DeviceKind::cuda, 1};
   constexpr const char* refusal =
-      "[Storage::make] the runtime does not use cuda:1: name it in RuntimeOptions::devices";
+      "[Tensor::to] the runtime does not use cuda:1: name it in RuntimeOptions::devices";
   CHECK_THROWS_WITH(x.to(cuda), refusal);
   const Tensor y = x.transpose(0, 1).to(owner);
   CHECK(y.is_contiguous());
