@@ -10,7 +10,7 @@
 
 namespace ebb::inline v0 {
 
-Loader::Loader(Runtime& rt, AnyDataset data, LoaderOptions options, Place at)
+Loader::Loader(Runtime& rt, AnyDataset data, const LoaderOptions& options, Place at)
     : core_(std::make_shared<Core>(rt, std::move(data), options, at)) {
   core_->allocate(rt);
 }

@@ -22,12 +22,10 @@ class StageRoom {
   StageRoom& operator=(const StageRoom&) = delete;
   StageRoom(StageRoom&&) = delete;
   StageRoom& operator=(StageRoom&&) = delete;
+  virtual ~StageRoom() = default;
 
   // Throws OutOfMemory.
   virtual std::span<std::byte> make(Bytes bytes) = 0;
-
- protected:
-  ~StageRoom() = default;
 };
 
 class ScratchRoom final : public StageRoom {

@@ -132,7 +132,7 @@ class Loader {
   // Allocates all slots (depth + leases). Throws std::invalid_argument, naming the option, for
   // options that cannot be, and OutOfMemory. Destroy it before the runtime; where it is the other
   // way round, next() throws.
-  Loader(Runtime& rt, AnyDataset data, LoaderOptions options = {}, Place at = Place::here());
+  Loader(Runtime& rt, AnyDataset data, const LoaderOptions& options = {}, Place at = Place::here());
   Loader(const Loader&) = delete;
   Loader& operator=(const Loader&) = delete;
   Loader(Loader&&) = delete;
