@@ -51,13 +51,11 @@ bool Loader::Core::is_current(const Slot& slot) const noexcept {
 }
 
 std::size_t Loader::Core::claimable(const Slot& slot) const noexcept {
-  if (!is_current(slot) || slot.error != nullptr) {
-    return 0;
-  }
-  if (slot.state == SlotState::queued) {
+  if (is_current(slot) && slot.state == SlotState::queued) {
     return slot.samples;
   }
-  if (slot.state != SlotState::open) {
+  // The state is asked first: the error of a slot that has failed is the consumer's.
+  if (!is_current(slot) || slot.state != SlotState::open || slot.error != nullptr) {
     return 0;
   }
   std::size_t end = slot.samples;
