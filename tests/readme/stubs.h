@@ -6,6 +6,7 @@
 #include <ebb/alloc/sim.h>
 #include <ebb/ebb.h>
 #include <ebb/loaders/cifar.h>
+#include <ebb/loaders/combine.h>
 #include <ebb/loaders/csv.h>
 #include <ebb/loaders/image_folder.h>
 #include <ebb/loaders/vocabulary.h>
