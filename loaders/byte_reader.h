@@ -3,6 +3,8 @@
 // Used by readers of file formats. One thread at a time.
 #pragma once
 
+#include "source_file.h"
+
 #include <ebb/loaders/error.h>
 
 #include <array>
@@ -12,8 +14,11 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 
 namespace ebb::inline v0::detail {
+
+struct Inflater;
 
 // Every failure is a LoadError of kind io or corrupt that names the file, with function in front.
 class ByteReader {
@@ -32,29 +37,26 @@ class ByteReader {
   // More (unpacked) bytes than this the file cannot hold; for a plain file it is its size.
   std::uint64_t bytes_max() const noexcept;
   bool is_gzip() const noexcept { return inflater_ != nullptr; }
-  const std::string& source() const noexcept { return source_; }
+  const std::string& source() const noexcept { return file_.source(); }
 
   [[noreturn]] void fail(LoadErrorKind kind, std::string_view stage, std::uint64_t offset,
-                         std::string text) const;
+                         std::string text) const {
+    file_.fail(kind, stage, offset, std::move(text));
+  }
 
  private:
-  struct Inflater;
-
   bool refill();
   std::size_t read_plain(std::span<std::uint8_t> out);
   std::size_t read_gzip(std::span<std::uint8_t> out);
   [[noreturn]] void fail_gzip(std::string text) const;
-  [[noreturn]] void fail_system(const char* stage, int error) const;
 
-  std::string function_;
-  std::string source_;
-  int file_ = -1;
-  std::uint64_t file_bytes_ = 0;
+  const SourceFile file_;
   std::uint64_t packed_offset_ = 0;  // of the end of ahead_ in the file
   std::uint64_t offset_ = 0;
   std::array<std::uint8_t, 65536> buffer_;
   std::span<const std::uint8_t> ahead_;  // of buffer_: read from the file and not yet used
-  std::unique_ptr<Inflater> inflater_;
+  std::unique_ptr<Inflater> inflater_;   // of a gzipped file
+  bool between_members_ = false;
 };
 
 }  // namespace ebb::inline v0::detail

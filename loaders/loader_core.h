@@ -143,6 +143,7 @@ class Loader::Core : public std::enable_shared_from_this<Core> {
   void avoid_skipped(Slot& slot);
   void find_lengths(Slot& slot);
   std::exception_ptr complete(Slot& slot) noexcept;  // of all its samples, by one thread
+  static void leave_out(Slot& slot) noexcept;
   void clear(Slot& slot) noexcept;
   void drop(detail::Fetched& fetched) noexcept;
   std::size_t range_size(std::size_t samples) const noexcept;
@@ -172,7 +173,6 @@ class Loader::Core : public std::enable_shared_from_this<Core> {
   Slot& wait_for_ready(Lock& lock);
   bool is_copying() const noexcept;
   Batch lease(Lock& lock, Slot& slot);
-  void leave_out(Slot& slot) const noexcept;
   // Runs one waiting task where nobody else would: an executor that the host's global_control has
   // left without workers. Gives the mutex up meanwhile. Returns whether it ran one.
   bool run_without_workers(Lock& lock) noexcept;

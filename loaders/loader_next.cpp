@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstring>
 #include <utility>
 
 namespace ebb::inline v0 {
@@ -92,51 +91,6 @@ bool Loader::Core::is_copying() const noexcept {
   return stage_ != nullptr && std::any_of(slots_.begin(), slots_.end(), [](const Slot& slot) {
            return slot.state == SlotState::free;
          });
-}
-
-std::exception_ptr Loader::Core::complete(Slot& slot) noexcept {
-  const OwnerScope scope(owner_, HeapStay::with_scope);
-  try {
-    if (!slot.left_out.empty()) {
-      leave_out(slot);
-    }
-    if (stage_ != nullptr) {
-      const auto start = std::chrono::steady_clock::now();
-      const Bytes bytes{layout_.slot_bytes};
-      slot.on_device = stage_->copy(slot.memory, bytes, slot.copied);
-      slot.on_device.set_read_only();
-      copy_clock_.add(slot.indices.size(), bytes.count(), std::chrono::steady_clock::now() - start);
-    }
-  } catch (...) {
-    copy_clock_.add_failure();
-    return load_error(slot, no_index, std::current_exception(), "copy");
-  }
-  return nullptr;
-}
-
-// Closes up the rows of a batch behind those that are left out.
-void Loader::Core::leave_out(Slot& slot) const noexcept {
-  std::sort(slot.left_out.begin(), slot.left_out.end());
-  auto* const memory = static_cast<std::byte*>(slot.memory.data());
-  auto next = slot.left_out.begin();
-  const std::size_t unpadded = slot.indices.size() - slot.padding;
-  std::size_t to = 0;
-  for (std::size_t row = 0; row < slot.indices.size(); ++row) {
-    if (next != slot.left_out.end() && *next == row) {
-      ++next;
-      slot.padding -= row >= unpadded ? 1 : 0;
-      continue;
-    }
-    if (to != row) {
-      slot.indices[to] = slot.indices[row];
-      for (const detail::FieldSpot& spot : slot.spots) {
-        std::byte* const begin = memory + spot.offset;
-        std::memcpy(begin + to * spot.row_bytes, begin + row * spot.row_bytes, spot.row_bytes);
-      }
-    }
-    ++to;
-  }
-  slot.indices.resize(to);
 }
 
 Batch Loader::Core::lease(Lock& lock, Slot& slot) {

@@ -2,7 +2,7 @@
 // Unpacking block by block, so that borders between blocks are seen. One thread at a time.
 #include "gzip_cursor.h"
 
-#include <zlib.h>
+#include "inflater.h"
 
 #include <algorithm>
 #include <array>
@@ -15,8 +15,6 @@ namespace {
 
 constexpr std::size_t buffer_bytes = 65536;
 constexpr std::size_t window_bytes = 32768;
-constexpr int gzip_format = MAX_WBITS + 16;
-constexpr int raw_format = -MAX_WBITS;
 
 }  // namespace
 
@@ -45,34 +43,15 @@ const GzipPoint& GzipPoints::before(std::uint64_t unpacked) const noexcept {
   return *(after - 1);
 }
 
-struct GzipCursor::Inflater {
-  z_stream stream{};
-
-  Inflater() {
-    if (inflateInit2(&stream, gzip_format) != Z_OK) {
-      throw std::bad_alloc();
-    }
-  }
-  Inflater(const Inflater&) = delete;
-  Inflater& operator=(const Inflater&) = delete;
-  Inflater(Inflater&&) = delete;
-  Inflater& operator=(Inflater&&) = delete;
-  ~Inflater() { inflateEnd(&stream); }
-
-  void restart(int format) {
-    if (inflateReset2(&stream, format) != Z_OK) {
-      throw std::bad_alloc();
-    }
-  }
-};
-
 GzipCursor::GzipCursor(const PositionedFile& file)
-    : file_(file), inflater_(std::make_unique<Inflater>()), buffer_(buffer_bytes) {}
+    : file_(file),
+      inflater_(std::make_unique<Inflater>(Inflater::gzip_format)),
+      buffer_(buffer_bytes) {}
 
 GzipCursor::~GzipCursor() = default;
 
 void GzipCursor::seek(const GzipPoint& point) {
-  inflater_->restart(raw_format);
+  inflater_->restart(Inflater::raw_format);
   z_stream& z = inflater_->stream;
   packed_end_ = point.packed;
   ahead_ = {};
@@ -135,7 +114,7 @@ bool GzipCursor::start_part() {
   if (ahead_[0] != std::byte{0x1f}) {
     fail("bytes that are no gzip follow the gzip stream");
   }
-  inflater_->restart(gzip_format);
+  inflater_->restart(Inflater::gzip_format);
   at_ = At::data;
   is_raw_ = false;
   return true;

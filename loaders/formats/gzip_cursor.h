@@ -15,6 +15,8 @@
 
 namespace ebb::inline v0::detail {
 
+struct Inflater;
+
 // Where unpacking can go on: at the border of two deflate blocks.
 struct GzipPoint {
   std::uint64_t packed = 0;    // offset of the first byte not yet looked at
@@ -67,7 +69,6 @@ class GzipCursor {
   void note(GzipPoints* points) noexcept { points_ = points; }
 
  private:
-  struct Inflater;
   enum class At { header, data, trailer };
 
   bool refill();

@@ -10,61 +10,24 @@
 #include <utility>
 #include <vector>
 
-#include <fcntl.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 namespace ebb::inline v0::detail {
 
-PositionedFile::PositionedFile(std::string_view function, const std::filesystem::path& path)
-    : function_(function), source_(path.string()) {
-  // Not blocking: opening a pipe must not wait for its writer.
-  file_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (file_ < 0) {
-    fail(LoadErrorKind::io, "open", 0, std::generic_category().message(errno));
-  }
-  try {
-    struct stat status {};
-    if (::fstat(file_, &status) != 0) {
-      fail(LoadErrorKind::io, "open", 0, std::generic_category().message(errno));
-    }
-    if (!S_ISREG(status.st_mode)) {
-      fail(LoadErrorKind::io, "open", 0,
-           S_ISDIR(status.st_mode) ? "it is a directory: name the file in it"
-                                   : "it is not a regular file");
-    }
-    bytes_ = static_cast<std::uint64_t>(status.st_size);
-  } catch (...) {
-    ::close(file_);
-    throw;
-  }
-}
-
-PositionedFile::PositionedFile(PositionedFile&& other) noexcept
-    : function_(std::move(other.function_)),
-      source_(std::move(other.source_)),
-      bytes_(other.bytes_),
-      file_(std::exchange(other.file_, -1)) {}
-
-PositionedFile::~PositionedFile() {
-  if (file_ >= 0) {
-    ::close(file_);
-  }
-}
-
 std::optional<PositionedFile::Failure> PositionedFile::try_read_at(std::uint64_t offset,
                                                                    std::span<std::byte> out) const {
   while (!out.empty()) {
-    const ssize_t count = ::pread(file_, out.data(), out.size(), static_cast<off_t>(offset));
+    const ssize_t count =
+        ::pread(file_.descriptor(), out.data(), out.size(), static_cast<off_t>(offset));
     if (count > 0) {
       out = out.subspan(static_cast<std::size_t>(count));
       offset += static_cast<std::uint64_t>(count);
     } else if (count == 0) {
       return Failure{LoadErrorKind::corrupt, offset,
-                     offset < bytes_ ? "the file was cut short after it was opened: restore it, "
-                                       "and open it again"
-                                     : "truncated: the file ends " + std::to_string(out.size()) +
-                                           " bytes early; get it again"};
+                     offset < bytes() ? "the file was cut short after it was opened: restore it, "
+                                        "and open it again"
+                                      : "truncated: the file ends " + std::to_string(out.size()) +
+                                            " bytes early; get it again"};
     } else if (errno != EINTR) {
       return Failure{LoadErrorKind::io, offset, std::generic_category().message(errno)};
     }
@@ -84,15 +47,6 @@ void PositionedFile::read_at(std::uint64_t offset, std::span<std::byte> out,
   if (const auto failure = try_read_at(offset, out)) [[unlikely]] {
     context.fail(failure->kind, stage, failure->offset, failure->text);
   }
-}
-
-void PositionedFile::fail(LoadErrorKind kind, std::string_view stage, std::uint64_t offset,
-                          std::string text) const {
-  throw LoadError(function_, {.kind = kind,
-                              .stage = std::string(stage),
-                              .source = source_,
-                              .offset = offset,
-                              .text = std::move(text)});
 }
 
 std::uint64_t hash_sparsely(const PositionedFile& file, std::uint64_t hash) {

@@ -4,6 +4,8 @@
 // could not promise.
 #pragma once
 
+#include "source_file.h"
+
 #include <ebb/loaders/dataset.h>
 
 #include <cstddef>
@@ -13,6 +15,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 
 namespace ebb::inline v0::detail {
 
@@ -20,12 +23,8 @@ namespace ebb::inline v0::detail {
 class PositionedFile {
  public:
   // Throws when there is no such file, or it is no regular one.
-  PositionedFile(std::string_view function, const std::filesystem::path& path);
-  PositionedFile(const PositionedFile&) = delete;
-  PositionedFile& operator=(const PositionedFile&) = delete;
-  PositionedFile(PositionedFile&& other) noexcept;
-  PositionedFile& operator=(PositionedFile&&) = delete;
-  ~PositionedFile();
+  PositionedFile(std::string_view function, const std::filesystem::path& path)
+      : file_(function, path) {}
 
   // Fills all of out from offset on. Throws kind corrupt when the file ends before that, and io
   // when the system refuses; with a context it is the failure of that sample.
@@ -34,11 +33,13 @@ class PositionedFile {
   void read_at(std::uint64_t offset, std::span<std::byte> out, const StageContext& context,
                std::string_view stage = "read") const;
   // The size when it was opened.
-  std::uint64_t bytes() const noexcept { return bytes_; }
-  const std::string& source() const noexcept { return source_; }
+  std::uint64_t bytes() const noexcept { return file_.bytes(); }
+  const std::string& source() const noexcept { return file_.source(); }
 
   [[noreturn]] void fail(LoadErrorKind kind, std::string_view stage, std::uint64_t offset,
-                         std::string text) const;
+                         std::string text) const {
+    file_.fail(kind, stage, offset, std::move(text));
+  }
 
  private:
   struct Failure {
@@ -48,10 +49,7 @@ class PositionedFile {
   };
   std::optional<Failure> try_read_at(std::uint64_t offset, std::span<std::byte> out) const;
 
-  std::string function_;
-  std::string source_;
-  std::uint64_t bytes_ = 0;
-  int file_ = -1;
+  SourceFile file_;
 };
 
 // Returns a hash of a file's size and contents: of all of them up to 64 MiB, beyond that of 256

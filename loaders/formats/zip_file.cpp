@@ -3,6 +3,7 @@
 #include "zip_file.h"
 
 #include "aligned_bytes.h"
+#include "inflater.h"
 #include "printable.h"
 #include "zip_directory.h"
 
@@ -54,11 +55,8 @@ class PackedParts {
 
 // Unpacks into out. Returns "" when that is exactly what was packed, else what is wrong.
 std::string inflate_all(PackedParts& parts, std::span<std::byte> out) {
-  z_stream z{};
-  if (inflateInit2(&z, -MAX_WBITS) != Z_OK) {
-    throw std::bad_alloc();
-  }
-  const std::unique_ptr<z_stream, int (*)(z_stream*)> end(&z, inflateEnd);
+  Inflater inflater(Inflater::raw_format);
+  z_stream& z = inflater.stream;
   std::array<std::byte, 1> beyond{};  // shows whether there is more than out takes
   std::size_t done = 0;
   int result = Z_OK;

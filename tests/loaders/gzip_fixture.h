@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Packing bytes. For the tests of formats that may be gzipped.
+// Packing bytes. For the tests of formats that may be gzipped or in a zip archive.
 #pragma once
 
 #include <zlib.h>
@@ -8,9 +8,10 @@
 
 namespace ebb::test {
 
-inline std::string gzip(const std::string& bytes) {
+// format: what deflateInit2 calls windowBits.
+inline std::string packed(const std::string& bytes, int format) {
   z_stream z{};
-  deflateInit2(&z, 6, Z_DEFLATED, MAX_WBITS + 16, 8, Z_DEFAULT_STRATEGY);
+  deflateInit2(&z, 6, Z_DEFLATED, format, 8, Z_DEFAULT_STRATEGY);
   std::string out(deflateBound(&z, bytes.size()), '\0');
   z.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(bytes.data()));
   z.avail_in = static_cast<uInt>(bytes.size());
@@ -20,6 +21,14 @@ inline std::string gzip(const std::string& bytes) {
   out.resize(z.total_out);
   deflateEnd(&z);
   return out;
+}
+
+inline std::string gzip(const std::string& bytes) {
+  return packed(bytes, MAX_WBITS + 16);
+}
+// As the members of a zip archive are.
+inline std::string deflated(const std::string& bytes) {
+  return packed(bytes, -MAX_WBITS);
 }
 
 }  // namespace ebb::test

@@ -2,6 +2,8 @@
 // npy files and zip archives made by hand. For the tests of npy and npz.
 #pragma once
 
+#include "gzip_fixture.h"
+
 #include <zlib.h>
 
 #include <cstdint>
@@ -47,20 +49,6 @@ inline std::string npy(const std::string& descr, const std::string& shape, const
   return npy_of("{'descr': '" + descr + "', 'fortran_order': " +
                     (fortran_order ? "True" : "False") + ", 'shape': " + shape + ", }",
                 data);
-}
-
-inline std::string deflated(const std::string& bytes) {
-  z_stream z{};
-  deflateInit2(&z, 6, Z_DEFLATED, -MAX_WBITS, 8, Z_DEFAULT_STRATEGY);
-  std::string out(deflateBound(&z, bytes.size()), '\0');
-  z.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(bytes.data()));
-  z.avail_in = static_cast<uInt>(bytes.size());
-  z.next_out = reinterpret_cast<Bytef*>(out.data());
-  z.avail_out = static_cast<uInt>(out.size());
-  deflate(&z, Z_FINISH);
-  out.resize(z.total_out);
-  deflateEnd(&z);
-  return out;
 }
 
 struct ZipEntry {
