@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Captured steps that have to do with several streams of their device: the results are those of the
 // body, whatever the streams are slow at. [alloc.graph] [rt.stream]
-#include "device_fixture.h"
-
-#include <ebb/runtime/graph.h>
+#include "graph_rig.h"
 
 #include <algorithm>
 #include <atomic>
@@ -12,11 +10,12 @@
 #include <optional>
 
 using namespace ebb;
+using ebb::test::count;
 using ebb::test::DeviceRuntime;
+using ebb::test::value_of;
 
 namespace {
 
-constexpr std::int64_t count = 1000;
 constexpr std::chrono::milliseconds slow{2};
 constexpr std::chrono::seconds patience{10};
 
@@ -32,13 +31,6 @@ struct StreamsRig : DeviceRuntime {
     }
     CHECK(step.stats().captures == 1);
     CHECK(step.stats().launches > 3);
-  }
-  // What all elements are, or -1.
-  float value_of(const Tensor& tensor) const {
-    const Tensor host = tensor.to(rt.domain()->long_lived());
-    const auto all = host.span<const float>();
-    return std::all_of(all.begin(), all.end(), [&](float one) { return one == all[0]; }) ? all[0]
-                                                                                         : -1;
   }
   Tensor make(Stream stream) const { return zeros(on(stream), {count}, DType::f32); }
 
